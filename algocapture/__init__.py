@@ -1,0 +1,7 @@
+"""algocapture: has a neural network captured an algorithm, or does it interpolate its training sizes?
+
+Importing the package is instant: import what you need from its parts
+(`algocapture.tasks`, `.models`, `.learners`, `.protocol`, `.stats`, ...).
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""What is to be learnt: one file per task."""
+
+from algocapture.tasks.base import Exponents, Task, TaskSpec
+
+__all__ = ["Exponents", "Task", "TaskSpec"]

@@ -1,0 +1,116 @@
+"""The interface of a task, with defaults for everything but `sample` and `solve`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from algocapture.types import Batch
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What a model must provide to be trained on a task."""
+
+    inputs: Literal["tokens", "vectors"]
+    output: Literal["class", "value"]
+    vocab: int = 0  # tokens: ids lie in [0, vocab)
+    features: int = 0  # vectors: coordinates per position
+    classes: int = 0  # output "class": ids lie in [0, classes)
+    readout: Literal["last", "mean", "every"] = "last"  # where the answer is read, by default
+    marks: tuple[int, ...] = ()  # positions that a model may tell from the rest (source, target)
+    smallest: int = 1  # the least size that has an instance
+
+
+@dataclass(frozen=True)
+class Exponents:
+    """Complexity O(T^k) of the task: the paper's upper bound and the best one known to us."""
+
+    paper: float
+    known: float
+    source: str
+
+
+class Task(ABC):
+    """A combinatorial task g: X -> Y with an input measure mu_{X,T} for every size T.
+
+    A subclass is a frozen dataclass whose fields are the difficulty; it needs `sample` and
+    `solve`. Constructors never draw.
+    """
+
+    margin: ClassVar[float] = 1.0  # Delta of the paper: distinct outputs lie this far apart
+    exponents: ClassVar[Exponents | None] = None
+
+    @abstractmethod
+    def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
+        """`n` instances of size `size`; tensors live on the generator's device."""
+
+    @abstractmethod
+    def solve(self, inputs: Tensor) -> Tensor:
+        """The exact answer, recomputed from the instances alone; shape of the targets."""
+
+    @property
+    def spec(self) -> TaskSpec:
+        raise ValueError(
+            f"{type(self).__name__} does not say what it needs of a model: define the property "
+            "`spec` to return a TaskSpec, or bring your own module"
+        )
+
+    def error(self, predicted: Tensor, batch: Batch) -> Tensor:
+        """Error of each instance in [0, 1], float64.
+
+        Class ids err 0/1, values when |f - g| >= Delta/3 (the paper's definition of capture);
+        an instance with several scored positions errs by their mean.
+        """
+        wrong = self.wrong(predicted, batch.targets)
+        scored = self.scored(batch)
+        wrong = (wrong & scored).double()
+        if wrong.ndim == 1:
+            return wrong
+        return wrong.flatten(1).sum(1) / scored.flatten(1).sum(1).clamp(min=1)
+
+    def wrong(self, predicted: Tensor, targets: Tensor) -> Tensor:
+        """Which targets are missed, bool."""
+        if predicted.shape != targets.shape:
+            raise ValueError(
+                f"predicted has shape {tuple(predicted.shape)}, expected {tuple(targets.shape)}: "
+                "give class ids or values, not logits"
+            )
+        if predicted.is_floating_point():
+            return ~((predicted.double() - targets.double()).abs() < self.margin / 3)  # NaN errs
+        return predicted != targets
+
+    def scored(self, batch: Batch) -> Tensor:
+        """The positions that count in `error`: those trained on, unless a task says otherwise."""
+        return batch.mask
+
+    def baselines(self, size: int, n: int, generator: torch.Generator) -> dict[str, float]:
+        """Name of a cheap predictor -> its mean error on `n` fresh instances."""
+        batch = self.sample(size, n, generator)
+        return {"constant": self.constant_error(batch)}
+
+    def constant_error(self, batch: Batch) -> float:
+        """Error of always giving the commonest answer: the least that knows nothing of the input."""
+        answers = batch.targets[self.scored(batch)]
+        commonest = answers.mode().values
+        return float(self.error(torch.full_like(batch.targets, commonest), batch).mean())
+
+
+def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) -> None:
+    """The arguments that every `sample` shares."""
+    smallest = task.spec.smallest
+    name = type(task).__name__
+    if isinstance(size, bool) or not isinstance(size, int) or size < smallest:
+        raise ValueError(f"size of {name} must be an integer >= {smallest}, got {size!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or n <= 0:
+        raise ValueError(f"n, the number of instances, must be an integer >= 1, got {n!r}")
+    if not isinstance(generator, torch.Generator):
+        raise ValueError(f"generator must be a torch.Generator, got {generator!r}")
+    if generator.device.type not in ("cpu", "cuda"):
+        raise ValueError(
+            f"generator lives on {generator.device.type!r}: instances are made on 'cpu' or 'cuda'"
+        )
