@@ -93,7 +93,9 @@ def build(cls: type[T], values: dict[str, Any], where: str = "config") -> T:
     hints = _hints(cls)
     for key in values:
         if key not in fields:
-            raise ConfigError(f"{where}: {cls.__name__} has no field {key!r}{_nearest(key, fields)}")
+            raise ConfigError(
+                f"{where}: {cls.__name__} has no field {key!r}{_nearest(key, fields)}"
+            )
     for key, field in fields.items():
         if key in values:
             values[key] = _widen(values[key], hints[key])

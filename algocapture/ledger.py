@@ -34,7 +34,9 @@ class Ledger:
     def __init__(self) -> None:
         self._spent: dict[tuple[str, Account], Spent] = {}
 
-    def draw(self, sample: Callable[[int], Drawn], n: int, *, stage: str, account: Account) -> Drawn:
+    def draw(
+        self, sample: Callable[[int], Drawn], n: int, *, stage: str, account: Account
+    ) -> Drawn:
         """Obtain `n` instances from `sample(n)` and charge them."""
         batch = sample(n)
         assert len(batch) == n, f"asked for {n} instances, was handed {len(batch)}"

@@ -97,7 +97,7 @@ class Task(ABC):
         """Error of always giving the commonest answer: the least that knows nothing of the input."""
         answers = batch.targets[self.scored(batch)]
         commonest = answers.mode().values
-        return float(self.error(torch.full_like(batch.targets, commonest), batch).mean())
+        return float(self.error(commonest.expand_as(batch.targets), batch).mean())
 
 
 def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) -> None:
