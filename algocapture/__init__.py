@@ -1,4 +1,4 @@
-"""algocapture: has a neural network captured an algorithm, or does it interpolate its training sizes?
+"""algocapture: has a neural network captured an algorithm, or only interpolated its sizes?
 
 Importing the package is instant: import what you need from its parts
 (`algocapture.tasks`, `.models`, `.learners`, `.protocol`, `.stats`, ...).

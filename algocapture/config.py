@@ -60,8 +60,8 @@ def to_json(value: Any, where: str = "") -> Any:
     if isinstance(value, tuple):
         return [to_json(item, f"{where}[{i}]") for i, item in enumerate(value)]
     raise ConfigError(
-        f"{where.lstrip('.') or 'value'} = {value!r} cannot be written as configuration: use None, a "
-        "bool, an int, a finite float, a str, a tuple or a frozen dataclass of these"
+        f"{where.lstrip('.') or 'value'} = {value!r} cannot be written as configuration: use None, "
+        "a bool, an int, a finite float, a str, a tuple or a frozen dataclass of these"
     )
 
 

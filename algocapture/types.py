@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +16,20 @@ def torch_generator(seed: Seed, device: torch.device | str = "cpu") -> torch.Gen
     generator = torch.Generator(device=device)
     generator.manual_seed(seed.integer())
     return generator
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What a model must provide to be trained on a task."""
+
+    inputs: Literal["tokens", "vectors"]
+    output: Literal["class", "value"]
+    vocab: int = 0  # tokens: ids lie in [0, vocab)
+    features: int = 0  # vectors: coordinates per position
+    classes: int = 0  # output "class": ids lie in [0, classes)
+    readout: Literal["last", "mean", "every"] = "last"  # where the answer is read, by default
+    marks: tuple[int, ...] = ()  # positions that a model may tell from the rest (source, target)
+    smallest: int = 1  # the least size that has an instance
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from algocapture.types import Batch
-
-
-@dataclass(frozen=True)
-class TaskSpec:
-    """What a model must provide to be trained on a task."""
-
-    inputs: Literal["tokens", "vectors"]
-    output: Literal["class", "value"]
-    vocab: int = 0  # tokens: ids lie in [0, vocab)
-    features: int = 0  # vectors: coordinates per position
-    classes: int = 0  # output "class": ids lie in [0, classes)
-    readout: Literal["last", "mean", "every"] = "last"  # where the answer is read, by default
-    marks: tuple[int, ...] = ()  # positions that a model may tell from the rest (source, target)
-    smallest: int = 1  # the least size that has an instance
+from algocapture.types import Batch, TaskSpec
 
 
 @dataclass(frozen=True)
@@ -94,7 +80,7 @@ class Task(ABC):
         return {"constant": self.constant_error(batch)}
 
     def constant_error(self, batch: Batch) -> float:
-        """Error of always giving the commonest answer: the least that knows nothing of the input."""
+        """Error of always giving the commonest answer, whatever the input."""
         answers = batch.targets[self.scored(batch)]
         commonest = answers.mode().values
         return float(self.error(commonest.expand_as(batch.targets), batch).mean())

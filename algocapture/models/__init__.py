@@ -1,0 +1,5 @@
+"""Finite networks: frozen configurations that build modules."""
+
+from algocapture.models.base import ModelConfig
+
+__all__ = ["ModelConfig"]
