@@ -1,6 +1,7 @@
 """What is to be learnt: one file per task."""
 
 from algocapture.tasks.base import Exponents, Task
+from algocapture.tasks.induction import Induction
 from algocapture.types import TaskSpec
 
-__all__ = ["Exponents", "Task", "TaskSpec"]
+__all__ = ["Exponents", "Induction", "Task", "TaskSpec"]

@@ -33,7 +33,11 @@ class Task(ABC):
 
     @abstractmethod
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
-        """`n` instances of size `size`; tensors live on the generator's device."""
+        """`n` instances of size `size`; tensors live on the generator's device.
+
+        The batch is a function of (task, size, n, the generator's state). To train in parts, slice
+        the batch: two calls for n/2 are not promised to equal one call for n.
+        """
 
     @abstractmethod
     def solve(self, inputs: Tensor) -> Tensor:
@@ -100,3 +104,9 @@ def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) ->
         raise ValueError(
             f"generator lives on {generator.device.type!r}: instances are made on 'cpu' or 'cuda'"
         )
+
+
+def check_integer(field: str, value: object, least: int) -> None:
+    """A field that counts something."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{field} must be an integer >= {least}, got {value!r}")
