@@ -49,13 +49,20 @@ class Learner(ABC):
     def predict(self, batches: Sequence[Batch | None]) -> list[Prediction | None]:
         """Each member's answers on its own batch, without changing the member."""
 
+    def begin_stage(self, member: int) -> None:  # noqa: B027  # most learners have nothing to do
+        """A new stage begins for this member: a kernel freezes its predictor here."""
+
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
-        """Everything that a bit-for-bit continuation needs, as a flat dict of arrays."""
+        """Everything that a bit-for-bit continuation needs, as a flat dict of arrays.
+
+        Keys start with the member's number, "3/model/head.weight": a member's part can be kept
+        and given back alone.
+        """
 
     @abstractmethod
     def load(self, state: dict[str, np.ndarray]) -> None:
-        """Continue from a `state()`."""
+        """Continue from a `state()`, or from some members' parts of one."""
 
 
 class LearnerConfig(ABC):
