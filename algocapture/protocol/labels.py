@@ -1,0 +1,74 @@
+"""Labels that occurred in the base stage, so that errors can be split by them.
+
+A path length that never occurred at T0 is a label that the output head never produced:
+missing it is not the same failure as missing the algorithm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from algocapture.tasks.base import Task
+from algocapture.types import Batch
+
+TABLE = 4096  # labels are integers in [0, TABLE - 1); the rest share the last place
+
+
+class SeenLabels:
+    """A table on the device: no copy to the host while training."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.table = torch.zeros(TABLE, dtype=torch.bool, device=device)
+
+    def add(self, batch: Batch) -> None:
+        self.table[_index(batch.targets[batch.mask])] = True
+
+    def split(self, task: Task, predicted: Tensor, batch: Batch) -> Split:
+        scored = task.scored(batch)
+        wrong = task.wrong(predicted, batch.targets) & scored
+        seen = self.table[_index(batch.targets)] & scored
+        counts = torch.stack([seen.sum(), (wrong & seen).sum(), scored.sum(), wrong.sum()])
+        n_seen, wrong_seen, n, wrong_all = counts.tolist()
+        return Split(n_seen, wrong_seen, n - n_seen, wrong_all - wrong_seen)
+
+    def state(self) -> np.ndarray:
+        return self.table.cpu().numpy().copy()
+
+    def load(self, table: np.ndarray) -> None:
+        self.table.copy_(torch.from_numpy(np.array(table)))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Scored targets and errors among them, by whether the label occurred in the base stage."""
+
+    seen: int = 0
+    wrong_seen: int = 0
+    unseen: int = 0
+    wrong_unseen: int = 0
+
+    def __add__(self, other: Split) -> Split:
+        return Split(
+            self.seen + other.seen,
+            self.wrong_seen + other.wrong_seen,
+            self.unseen + other.unseen,
+            self.wrong_unseen + other.wrong_unseen,
+        )
+
+    def to_json(self) -> dict[str, dict[str, float | int | None]]:
+        return {
+            "seen": {"n": self.seen, "error": _ratio(self.wrong_seen, self.seen)},
+            "unseen": {"n": self.unseen, "error": _ratio(self.wrong_unseen, self.unseen)},
+        }
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _index(labels: Tensor) -> Tensor:
+    return labels.round().long().clamp(0, TABLE - 1)

@@ -1,0 +1,33 @@
+"""The record of a decided stage: what the store keeps and `stats` reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from algocapture.protocol.member import Member
+from algocapture.protocol.plan import Protocol
+from algocapture.tasks.base import Task
+
+
+def stage_record(
+    member: Member, protocol: Protocol, task: Task, outcome: str, extras: dict[str, Any]
+) -> dict[str, Any]:
+    """P is the interval (spent_low, spent]: the last failing and the first passing look.
+
+    Cumulative over all stages in the incremental protocol, over the base stage and this one in
+    the whole-interval protocol, whose stages all start from the base model.
+    """
+    samples = member.steps * protocol.batch
+    return {
+        "index": member.stage,
+        "size": protocol.size(member.stage),
+        "training_sizes": protocol.training_sizes(member.stage, task.spec.smallest),
+        "outcome": outcome,
+        "limit": member.censored,
+        "samples": samples,
+        "samples_low": member.low,
+        "spent": member.spent + samples,
+        "spent_low": member.spent + member.low,
+        "looks": list(member.looks),
+        "ledger": member.ledger.to_json(),
+    } | extras

@@ -1,0 +1,166 @@
+"""The engine on a learner whose error is known: every figure it reports can be computed by hand."""
+
+from __future__ import annotations
+
+import torch
+
+from algocapture.protocol import Decided, Engine, Incremental, Limits, Looked, WholeInterval
+from algocapture.rng import Seed
+from algocapture.stats.sequential import SequentialTest
+from tests.protocol.fakes import Coin, KnownErrorConfig
+
+CPU = torch.device("cpu")
+TEST = SequentialTest(chunk=128, maximum=2048)
+PROTOCOL = Incremental(t0=4, delta=0.1, growth=1.5, batch=20, test=TEST, probes=(2.0,))
+
+
+def engine(protocol=PROTOCOL, limits=None, seeds=1, power=2.0, root=0) -> Engine:
+    limits = limits or Limits(largest=20, samples=100_000)
+    streams = [Seed(root).child("seed", s) for s in range(seeds)]
+    return Engine(Coin(), KnownErrorConfig(power), protocol, limits, streams, CPU)
+
+
+def finish(e: Engine) -> list[dict]:
+    records = []
+    while events := e.advance():
+        records += [
+            event.record | {"member": event.member}
+            for event in events
+            if isinstance(event, Decided)
+        ]
+    return records
+
+
+def test_the_curve_is_where_the_known_error_says():
+    """The error is T^2/(1 + P): a test that passes when it is below 0.1 passes near P = 10 T^2,
+    not before it and not at twice it."""
+    for record in finish(engine()):
+        crossing = 10 * record["size"] ** 2
+        assert record["outcome"] == "passed"
+        assert record["spent"] > crossing
+        assert record["spent_low"] < 2 * crossing
+
+
+def test_p_is_an_interval_of_at_most_a_tenth_or_a_batch():
+    for record in finish(engine()):
+        width = record["samples"] - record["samples_low"]
+        assert width <= max(PROTOCOL.batch, 0.1 * record["samples"] + PROTOCOL.batch)
+        failing = [look for look in record["looks"] if look["decision"] == "fail"]
+        assert record["samples_low"] == (failing[-1]["samples"] if failing else 0)
+        assert record["looks"][-1]["samples"] == record["samples"]
+
+
+def test_the_first_look_comes_before_training_so_a_stage_may_cost_nothing():
+    records = finish(engine(power=0.0))
+    assert records[0]["looks"][0]["samples"] == 0
+    assert records[0]["samples"] > 0
+    assert [r["samples"] for r in records[1:]] == [0] * (len(records) - 1)
+    assert [r["spent"] for r in records] == [records[0]["spent"]] * len(records)
+
+
+def test_the_ledger_counts_every_instance_handed_to_the_learner():
+    e = engine(seeds=2)
+    handed = [0, 0]
+    step = e.learner.step
+
+    def counting(batches):
+        for m, batch in enumerate(batches):
+            handed[m] += 0 if batch is None else len(batch)
+        return step(batches)
+
+    e.learner.step = counting
+    records = finish(e)
+    for m, member in enumerate(e.members):
+        last = [r for r in records if r["member"] == m][-1]
+        assert member.ledger.spent(account="train").samples == handed[m] == last["spent"]
+        looks = sum(look["n"] for r in records if r["member"] == m for look in r["looks"])
+        probes = sum(p["n"] for r in records if r["member"] == m for p in r["probes"])
+        assert member.ledger.spent(account="evaluate").samples == looks + probes
+        assert member.ledger.spent(account="train").flops == 100 * handed[m]
+
+
+def test_members_are_what_they_are_alone():
+    """A member's curve does not depend on its company; one that passed waits without charge."""
+    both = finish(engine(seeds=2))
+    alone = finish(engine(seeds=1))
+    drop = {"member"}
+    first = [{k: v for k, v in r.items() if k not in drop} for r in both if r["member"] == 0]
+    assert first == [{k: v for k, v in r.items() if k not in drop} for r in alone]
+
+
+def test_resuming_anywhere_gives_the_same_records():
+    whole = finish(engine(seeds=2))
+    for stop in (0, 1, 7, 40, 150):
+        e, before = engine(seeds=2), []
+        for _ in range(stop):
+            before += [
+                ev.record | {"member": ev.member} for ev in e.advance() if isinstance(ev, Decided)
+            ]
+        arrays, meta = e.state()
+        fresh = engine(seeds=2)
+        fresh.load(arrays, meta)
+        assert before + finish(fresh) == whole
+
+
+def test_a_budget_censors_and_a_larger_one_goes_on_as_if_it_had_been_there():
+    small, large = Limits(largest=20, samples=1000), Limits(largest=20, samples=100_000)
+    e = engine(limits=small)
+    records = finish(e)
+    assert records[-1]["outcome"] == "censored"
+    assert records[-1]["limit"] == "samples"
+    assert 900 <= records[-1]["samples"] <= 1000
+    arrays, meta = e.state()
+    longer = engine(limits=large)
+    longer.load(arrays, meta)
+    assert records[:-1] + finish(longer) == finish(engine(limits=large))
+
+
+def test_adaptation_never_starts_from_a_member_that_has_not_passed():
+    records = finish(engine(limits=Limits(largest=20, samples=100), power=3.0))
+    assert [(r["index"], r["outcome"]) for r in records] == [(0, "censored")]
+
+
+def test_whole_interval_starts_each_size_from_the_base_model():
+    protocol = WholeInterval(t0=4, delta=0.1, growth=1.5, batch=20, test=TEST, probes=())
+    e = engine(protocol)
+    records = finish(e)
+    p0 = records[0]["spent"]
+    for record in records[1:]:
+        assert record["training_sizes"][0] == 4
+        assert record["training_sizes"][-1] == record["size"]
+        assert record["spent"] == p0 + record["samples"]
+        assert record["spent"] > 10 * record["size"] ** 2  # from the base again, not from the last
+    everything = sum(r["samples"] for r in records)
+    assert e.members[0].ledger.spent(account="train").samples == everything
+
+
+def test_a_stage_has_no_look_beyond_the_largest_number():
+    protocol = Incremental(t0=4, delta=0.1, batch=1, test=SequentialTest(looks=5), probes=())
+    records = finish(engine(protocol, power=4.0))
+    assert records[0]["limit"] == "looks"
+    assert len(records[0]["looks"]) == 5
+
+
+def test_training_sizes_are_stratified_and_look_sizes_are_fixed():
+    e = engine(
+        Incremental(t0=40, delta=0.1, growth=1.5, batch=20, test=TEST, probes=()),
+        Limits(largest=60, samples=100_000),
+    )
+    sizes: dict[int, list[int]] = {}
+    step = e.learner.step
+
+    def watching(batches):
+        sizes.setdefault(e.members[0].stage, []).append(batches[0].size)
+        return step(batches)
+
+    e.learner.step = watching
+    while events := e.advance():
+        for event in events:
+            if isinstance(event, Looked):
+                assert event.size in (40, 60)
+    assert set(sizes[0]) == {40}
+    grid = e.protocol.training_sizes(1, 2)
+    assert len(grid) == 8
+    assert grid[-1] == 60
+    for turn in range(len(sizes[1]) // 8):
+        assert sorted(sizes[1][8 * turn : 8 * turn + 8]) == grid
