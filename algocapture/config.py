@@ -37,6 +37,11 @@ def register(cls: type[T]) -> type[T]:
     return cls
 
 
+def registered(base: type[T]) -> dict[str, type[T]]:
+    """The registered classes of a kind, by name, in the order of their definition."""
+    return {name: cls for name, cls in _registered.items() if issubclass(cls, base)}
+
+
 def tag(value: object) -> str:
     """The name of a configuration's class as JSON carries it."""
     name = type(value).__name__
@@ -82,7 +87,7 @@ def from_json(data: Any, where: str = "config") -> Any:
             "give that file with --recipe"
         )
     if name not in _registered:
-        raise ConfigError(f"{where} has unknown type {name!r}{_nearest(name, _registered)}")
+        raise ConfigError(f"{where} has unknown type {name!r}{nearest(name, _registered)}")
     values = {k: from_json(v, f"{where}.{k}") for k, v in data.items() if k != "type"}
     return build(_registered[name], values, where)
 
@@ -93,9 +98,7 @@ def build(cls: type[T], values: dict[str, Any], where: str = "config") -> T:
     hints = _hints(cls)
     for key in values:
         if key not in fields:
-            raise ConfigError(
-                f"{where}: {cls.__name__} has no field {key!r}{_nearest(key, fields)}"
-            )
+            raise ConfigError(f"{where}: {cls.__name__} has no field {key!r}{nearest(key, fields)}")
     for key, field in fields.items():
         if key in values:
             values[key] = _widen(values[key], hints[key])
@@ -131,7 +134,7 @@ def replace_field(value: Any, path: str, text: str) -> Any:
     head, _, rest = path.partition(".")
     names = [f.name for f in dataclasses.fields(value) if f.init]
     if head not in names:
-        raise ConfigError(f"{type(value).__name__} has no field {head!r}{_nearest(head, names)}")
+        raise ConfigError(f"{type(value).__name__} has no field {head!r}{nearest(head, names)}")
     held = getattr(value, head)
     if rest:
         if not dataclasses.is_dataclass(held):
@@ -200,7 +203,7 @@ def _show(hint: Any) -> str:
     return getattr(hint, "__name__", None) or str(hint).replace("typing.", "")
 
 
-def _nearest(name: str, known: typing.Iterable[str]) -> str:
+def nearest(name: str, known: typing.Iterable[str]) -> str:
     """The end of an error message: the names that were perhaps meant."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)

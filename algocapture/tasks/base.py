@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -83,11 +83,32 @@ class Task(ABC):
         batch = self.sample(size, n, generator)
         return {"constant": self.constant_error(batch)}
 
+    def describe(self, size: int, n: int, generator: torch.Generator) -> dict[str, Any]:
+        """Statistics of `n` fresh instances for the task card, as JSON has them."""
+        batch = self.sample(size, n, generator)
+        return {"labels": label_statistics(batch.targets[self.scored(batch)])}
+
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        """One instance for the eye: (text, role) for each position; no role is an empty string."""
+        return [(str(value), "") for value in instance.tolist()]
+
     def constant_error(self, batch: Batch) -> float:
         """Error of always giving the commonest answer, whatever the input."""
         answers = batch.targets[self.scored(batch)]
         commonest = answers.mode().values
         return float(self.error(commonest.expand_as(batch.targets), batch).mean())
+
+
+def label_statistics(answers: Tensor) -> dict[str, Any]:
+    """How many labels there are, their entropy, and the share of the commonest."""
+    labels, counts = answers.unique(return_counts=True)
+    shares = counts.double() / counts.sum()
+    order = shares.argsort(descending=True, stable=True)[:12].tolist()
+    return {
+        "distinct": len(labels),
+        "entropy_bits": float(-(shares * shares.log2()).sum()) + 0.0,
+        "shares": [[labels[i].item(), float(shares[i])] for i in order],
+    }
 
 
 def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) -> None:

@@ -1,0 +1,5 @@
+"""The command line: `algocapture VERB ...`."""
+
+from algocapture.cli.app import main
+
+__all__ = ["main"]

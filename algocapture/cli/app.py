@@ -1,0 +1,84 @@
+"""The group of verbs: each is one file, imported only when it is called.
+
+To add a verb NAME: a file `cli/NAME.py` with a click command of that name, a line in `VERBS`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+import algocapture
+from algocapture.config import nearest
+
+# Verb -> its line in --help, kept here so that --help imports no verb.
+VERBS = {
+    "tasks": "List the tasks: what is to be learnt, with all fields.",
+    "show": "Show instances of a task, its labels and its baselines.",
+}
+
+EPILOG = (
+    "Exit codes: 0 done; 1 failed; 2 usage or bad input; 3 interrupted, and `resume` continues it. "
+    "`algocapture VERB --help` explains a verb."
+)
+
+
+class Verbs(click.Group):
+    """A group that knows its verbs by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        command = getattr(importlib.import_module(f"algocapture.cli.{name}"), name)
+        assert isinstance(command, click.Command), f"cli/{name}.py has no command {name!r}"
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            raise click.UsageError(f"there is no verb {args[0]!r}{nearest(args[0], VERBS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(algocapture.__version__, prog_name="algocapture")
+def algocapture_command() -> None:
+    """Has a neural network captured an algorithm, or does it interpolate its training sizes?"""
+
+
+def main(args: list[str] | None = None) -> Any:
+    """Run the command line; errors of ours become one line on stderr."""
+    try:
+        status = algocapture_command.main(args, prog_name="algocapture", standalone_mode=False)
+    except click.exceptions.Exit as exit_:
+        sys.exit(exit_.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        fail("interrupted", 1)  # a verb that can be resumed catches this itself and returns 3
+    except BrokenPipeError:  # `algocapture ... | head`: nobody reads any more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except ValueError as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(str(error), 1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def fail(message: str, status: int) -> None:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(status)
