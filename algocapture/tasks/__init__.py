@@ -2,6 +2,7 @@
 
 from algocapture.tasks.base import Exponents, Task
 from algocapture.tasks.induction import Induction
+from algocapture.tasks.sorting import Sorting
 from algocapture.types import TaskSpec
 
-__all__ = ["Exponents", "Induction", "Task", "TaskSpec"]
+__all__ = ["Exponents", "Induction", "Sorting", "Task", "TaskSpec"]

@@ -63,6 +63,10 @@ class Task(ABC):
             return wrong
         return wrong.flatten(1).sum(1) / scored.flatten(1).sum(1).clamp(min=1)
 
+    def instance_error(self, predicted: Tensor, batch: Batch) -> Tensor:
+        """1 where any scored position of an instance errs, else 0: float64."""
+        return (self.error(predicted, batch) > 0).double()
+
     def wrong(self, predicted: Tensor, targets: Tensor) -> Tensor:
         """Which targets are missed, bool."""
         if predicted.shape != targets.shape:

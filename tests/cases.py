@@ -1,0 +1,30 @@
+"""Small instances of every part; the conformance tests run over these tables.
+
+A new part is tested by adding one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from algocapture.tasks import Induction, Sorting, Task
+
+
+@dataclass(frozen=True)
+class TaskCase:
+    task: Task
+    sizes: tuple[int, ...]  # small ones, the smallest first
+    n: int = 64  # even
+    balanced: bool = False  # exactly half of an even batch is of class 1
+    on_gpu: bool = True  # sampled and solved there without a host copy
+
+    def __str__(self) -> str:
+        return repr(self.task)
+
+
+TASKS = [
+    TaskCase(Induction(), (4, 5, 50)),
+    TaskCase(Induction(vocab=2), (4, 11)),
+    TaskCase(Sorting(), (1, 2, 50)),
+    TaskCase(Sorting(vocab=40_000), (1, 30)),
+]
