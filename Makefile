@@ -4,8 +4,6 @@ WORKERS ?= 2
 BIN := .venv/bin
 READY := .venv/.ready
 SOURCES := algocapture tests $(wildcard benchmarks docs)
-# The CPU build that constraints.txt pins lives here, where the package index lacks it.
-TORCH_CPU := https://download.pytorch.org/whl/cpu
 
 # One thread per test process: two processes on two cores do not fight.
 ONE_THREAD := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
@@ -27,8 +25,7 @@ $(READY): pyproject.toml constraints.txt
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.12"; exit 1; }
 	@echo "Setting up .venv (about a minute)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -qq -e '.[dev]' -c constraints.txt \
-	  || $(BIN)/python -m pip install -qq -e '.[dev]' -c constraints.txt --extra-index-url $(TORCH_CPU)
+	@$(BIN)/python -m pip install -qq -e '.[dev]' -c constraints.txt
 	@touch $@
 
 # Browser tests need Chromium. As root on Debian it is installed; elsewhere they skip, except in CI.
