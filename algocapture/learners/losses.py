@@ -1,0 +1,52 @@
+"""The loss of a batch, and the answers that outputs stand for. Shapes say which head it is.
+
+Outputs with one axis more than the targets are logits over classes, outputs of the targets'
+shape are values. On a value task class c stands for the value c, the last class for "that or more".
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from algocapture.types import Batch
+
+ValueLoss = Literal["squared", "smooth"]
+IGNORED = -100
+
+
+def total_loss(outputs: Tensor, batch: Batch, value_loss: ValueLoss) -> Tensor:
+    """Sum over the masked targets: sums of micro-batches add up to that of the batch."""
+    if is_logits(outputs, batch.targets):
+        ids = batch.targets.long().clamp(max=outputs.shape[-1] - 1)
+        ids = torch.where(batch.mask, ids, IGNORED)
+        return F.cross_entropy(
+            outputs.flatten(0, -2).float(), ids.flatten(), ignore_index=IGNORED, reduction="sum"
+        )
+    targets = batch.targets.to(outputs.dtype)
+    targets = torch.where(batch.mask, targets, outputs.detach())  # no error where not masked
+    loss = F.mse_loss if value_loss == "squared" else F.smooth_l1_loss
+    return loss(outputs, targets, reduction="sum")
+
+
+def answers(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Class ids, or values for targets that are values; shape of the targets."""
+    if not is_logits(outputs, targets):
+        return outputs.float()
+    ids = outputs.argmax(-1)
+    return ids.to(targets.dtype) if targets.is_floating_point() else ids
+
+
+def is_logits(outputs: Tensor, targets: Tensor) -> bool:
+    if outputs.shape == targets.shape:
+        return False
+    if outputs.shape[:-1] == targets.shape and outputs.shape[-1] > 1:
+        return True
+    shape = tuple(targets.shape)
+    raise ValueError(
+        f"the module's outputs have shape {tuple(outputs.shape)}, expected logits of shape "
+        f"{shape} + (classes,) with classes >= 2, or values of shape {shape}"
+    )

@@ -1,0 +1,256 @@
+"""The transformer against an independent reference, its symmetries, and its counts."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from algocapture.config import from_json, to_json
+from algocapture.models import Transformer
+from algocapture.types import TaskSpec
+
+TOKENS = TaskSpec(inputs="tokens", output="class", vocab=11, classes=7, readout="last")
+POINTS = TaskSpec(inputs="vectors", output="value", features=3, readout="mean", marks=(0, -1))
+CASES = {
+    "decoder": (Transformer(depth=2, width=16, heads=2), TOKENS),
+    "every": (Transformer(depth=2, width=16, heads=4, readout="every", mlp=24), TOKENS),
+    "one block": (Transformer(depth=1, width=8, heads=1, rope_base=500_000.0), TOKENS),
+    "encoder": (
+        Transformer(depth=3, width=12, heads=2, causal=False, readout="mean"),
+        TOKENS,
+    ),
+    "marks": (Transformer(depth=2, width=12, heads=3, causal=False, position="marks"), POINTS),
+    "marks, last": (
+        Transformer(depth=2, width=12, heads=3, position="marks", readout="last"),
+        POINTS,
+    ),
+    "classes of values": (
+        Transformer(width=12, heads=3, position="none", classes=5, readout="last"),
+        POINTS,
+    ),
+    "value of tokens": (Transformer(width=8, heads=2, output="value"), TOKENS),
+}
+cases = pytest.mark.parametrize(("config", "spec"), CASES.values(), ids=CASES.keys())
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def make(config, spec, seed=0):
+    """Float64, with every parameter moved off its initial zeros and ones."""
+    module = config.build(spec, generator(seed)).double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += 0.3 * torch.randn(
+                parameter.shape, generator=generator(1), dtype=torch.float64
+            )
+    return module
+
+
+def inputs(spec, n=3, length=9, seed=2):
+    if spec.inputs == "tokens":
+        return torch.randint(spec.vocab, (n, length), generator=generator(seed))
+    return torch.randn(n, length, spec.features, generator=generator(seed), dtype=torch.float64)
+
+
+def layer_norm(x, norm):
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    return centred / scale * norm.weight + norm.bias
+
+
+def turned(x, base):
+    """RoPE by complex numbers: x is (n, heads, length, width)."""
+    half = x.shape[-1] // 2
+    positions = torch.arange(x.shape[2], dtype=torch.float64)
+    angle = positions[:, None] / base ** (torch.arange(half, dtype=torch.float64) / half)
+    z = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
+    return torch.cat((z.real, z.imag), -1)
+
+
+def attention(block, x, config):
+    n, length, width = x.shape
+    shape = (n, length, config.heads, width // config.heads)
+    q, k, v = (
+        torch.einsum("nli,oi->nlo", x, matrix).reshape(shape).permute(0, 2, 1, 3)
+        for matrix in block.qkv.split(width)
+    )
+    if config.position == "rope":
+        q, k = turned(q, config.rope_base), turned(k, config.rope_base)
+    scores = torch.einsum("nhad,nhbd->nhab", q, k) / math.sqrt(q.shape[-1])
+    if config.causal:
+        future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(future, -torch.inf)
+    weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+    mixed = torch.einsum("nhab,nhbd->nahd", weights, v).reshape(n, length, width)
+    return torch.einsum("nli,oi->nlo", mixed, block.out)
+
+
+def reference(module, x, config, spec):
+    """Every position of every block, by einsum."""
+    table = module.embedding
+    x = (
+        table[x]
+        if spec.inputs == "tokens"
+        else torch.einsum("nlf,fw->nlw", x, table[:-1]) + table[-1]
+    )
+    if config.position == "marks":
+        for row, position in enumerate(spec.marks):
+            x[:, position] += module.marks[row]
+    for block in module.blocks:
+        x = x + attention(block, layer_norm(x, block.norm1), config)
+        h = torch.einsum("nlw,hw->nlh", layer_norm(x, block.norm2), block.up)
+        h = 0.5 * h * (1 + torch.erf(h / math.sqrt(2)))
+        x = x + torch.einsum("nlh,wh->nlw", h, block.down)
+    x = layer_norm(x, module.norm)
+    x = {"last": x[:, -1], "mean": x.mean(1), "every": x}[config.reads(spec)]
+    out = x @ module.head.T + module.head_bias
+    return out if config.is_class(spec) else out[..., 0]
+
+
+@cases
+def test_forward_equals_an_independent_einsum(config, spec):
+    module = make(config, spec)
+    x = inputs(spec)
+    expected = reference(module, x, config, spec)
+    got = module(x)
+    assert got.shape == expected.shape
+    torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-10)
+
+
+@cases
+@pytest.mark.parametrize("length", [1, 2, 17])
+def test_flops_equal_the_counted_matrix_products(config, spec, length):
+    module = config.build(spec, generator())
+    x = inputs(spec, n=1, length=length).to(torch.int64 if spec.vocab else torch.float32)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        module(x)
+    assert config.flops(spec, length) == counter.get_total_flops()
+
+
+@cases
+def test_parameter_count(config, spec):
+    module = config.build(spec, generator())
+    assert config.parameter_count(spec) == sum(p.numel() for p in module.parameters())
+
+
+@cases
+def test_construction_draws_from_the_given_generator_only(config, spec):
+    before = torch.get_rng_state()
+    first, again, other = (config.build(spec, generator(seed)) for seed in (0, 0, 1))
+    assert torch.equal(before, torch.get_rng_state())
+    for (name, a), b, c in zip(
+        first.named_parameters(), again.parameters(), other.parameters(), strict=True
+    ):
+        assert torch.equal(a, b)
+        assert "norm" in name or "bias" in name or not torch.equal(a, c)
+
+
+@cases
+def test_configurations_survive_json(config, spec):
+    assert from_json(to_json(config)) == config
+
+
+def test_a_causal_model_does_not_see_the_future():
+    module = make(Transformer(depth=2, width=16, heads=2, readout="every"), TOKENS)
+    x = inputs(TOKENS, n=2, length=12)
+    changed = x.clone()
+    changed[:, 7] = (x[:, 7] + 1) % TOKENS.vocab
+    a, b = module(x), module(changed)
+    assert torch.equal(a[:, :7], b[:, :7])
+    assert ((a - b)[:, 7:].abs().amax(-1) > 1e-6).all()
+
+
+def test_an_encoder_sees_everything():
+    module = make(Transformer(depth=1, width=16, heads=2, causal=False, readout="every"), TOKENS)
+    x = inputs(TOKENS, n=1, length=12)
+    changed = x.clone()
+    changed[:, -1] = (x[:, -1] + 1) % TOKENS.vocab
+    assert ((module(x) - module(changed)).abs().amax(-1) > 1e-6).all()
+
+
+@pytest.mark.parametrize("readout", ["mean", "every"])
+def test_an_encoder_without_positions_commutes_with_permutations(readout):
+    module = make(
+        Transformer(depth=2, width=16, heads=2, causal=False, position="none", readout=readout),
+        TOKENS,
+    )
+    x = inputs(TOKENS, n=2, length=10)
+    order = torch.randperm(10, generator=generator(5))
+    a, b = module(x), module(x[:, order])
+    torch.testing.assert_close(b, a[:, order] if readout == "every" else a, rtol=1e-10, atol=1e-10)
+
+
+def test_marks_fix_source_and_target_and_nothing_else():
+    module = make(CASES["marks"][0], POINTS)
+    x = inputs(POINTS, n=2, length=8)
+    inner = torch.cat(
+        (torch.tensor([0]), 1 + torch.randperm(6, generator=generator(3)), torch.tensor([7]))
+    )
+    torch.testing.assert_close(module(x[:, inner]), module(x), rtol=1e-10, atol=1e-10)
+    assert (module(x[:, [7, *range(1, 7), 0]]) - module(x)).abs().min() > 1e-6
+
+
+def test_rotary_scores_depend_on_distance_alone():
+    """Padding a prompt by a prefix that attention cannot tell apart: shift both, same score."""
+    from algocapture.models.transformer import rotary_angles, rotate
+
+    q, k = torch.randn(2, 1, 1, 1, 8, generator=generator(), dtype=torch.float64)
+    rotation = rotary_angles(torch.zeros(1, 40, 8, dtype=torch.float64), 8, 10_000.0)
+    every = [rotate(x.expand(1, 1, 40, 8), rotation)[0, 0] for x in (q, k)]
+    scores = every[0] @ every[1].T
+    for distance in (0, 3, 11):
+        diagonal = scores.diagonal(-distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lower_precisions_stay_close_to_float64(dtype):
+    config, spec = CASES["every"]
+    module = config.build(spec, generator())
+    x = inputs(spec, length=64)
+    exact = config.build(spec, generator()).double()(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype is torch.bfloat16):
+        got = module(x)
+    assert got.dtype == dtype
+    # Round-off: eps of the dtype times a few products in a row, on outputs of size 0.1.
+    tolerance = 20 * torch.finfo(dtype).eps * exact.abs().max().item()
+    torch.testing.assert_close(got.double(), exact, rtol=0, atol=tolerance)
+
+
+BAD = [
+    ({"depth": 0}, "depth"),
+    ({"depth": True}, "depth"),
+    ({"width": 10, "heads": 4}, "heads"),
+    ({"width": 6, "heads": 2}, "rope"),
+    ({"mlp": 0}, "mlp"),
+    ({"position": "sine"}, "position"),
+    ({"readout": "first"}, "readout"),
+    ({"output": "both"}, "output"),
+    ({"classes": 1}, "classes"),
+    ({"classes": 4, "output": "value"}, "classes"),
+    ({"rope_base": 1.0}, "rope_base"),
+    ({"causal": 1}, "causal"),
+]
+
+
+@pytest.mark.parametrize(("fields", "named"), BAD)
+def test_bad_fields_are_named(fields, named):
+    with pytest.raises(ValueError, match=named):
+        Transformer(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "spec", "named"),
+    [
+        ({"position": "marks"}, TOKENS, "marks"),
+        ({"output": "class"}, POINTS, "classes"),
+        ({"classes": 3}, TOKENS, "classes"),
+    ],
+)
+def test_fields_that_do_not_fit_the_task_are_named(fields, spec, named):
+    with pytest.raises(ValueError, match=named):
+        Transformer(**fields).build(spec, generator())
