@@ -103,8 +103,8 @@ class Member:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
     def state(self) -> State:
-        """`module/NAME`, `optimiser/NAME/KEY`, `generator/DEVICE`, `steps`."""
-        state = {f"module/{name}": _numpy(value) for name, value in self._tensors()}
+        """`model/NAME`, `optimiser/NAME/KEY`, `generator/DEVICE`, `steps`."""
+        state = {f"model/{name}": _numpy(value) for name, value in self._tensors()}
         for name, parameter in self.module.named_parameters():
             for key, value in self.optimiser.state.get(parameter, {}).items():
                 if value is not None:
@@ -114,14 +114,14 @@ class Member:
 
     def load(self, state: State) -> None:
         tensors = dict(self._tensors())
-        held = {key.removeprefix("module/") for key in state if key.startswith("module/")}
+        held = {key.removeprefix("model/") for key in state if key.startswith("model/")}
         if held != set(tensors):
             raise ValueError(
                 f"state is of another module: it differs in {sorted(held ^ set(tensors))[:5]}"
             )
         with torch.no_grad():
             for name, tensor in tensors.items():
-                array = state[f"module/{name}"]
+                array = state[f"model/{name}"]
                 if array.shape != tuple(tensor.shape):
                     raise ValueError(
                         f"state has {name} of shape {array.shape}, expected {tuple(tensor.shape)}"

@@ -133,9 +133,12 @@ class SGDLearner(Learner):
         }
 
     def load(self, state: dict[str, np.ndarray]) -> None:
-        for i, member in enumerate(self.population):
-            prefix = f"{i}/"
-            own = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            if not own:
-                raise ValueError(f"state has no member {i}; this population has {self.members}")
-            member.load(own)
+        parts: dict[str, dict[str, np.ndarray]] = {}
+        for key, value in state.items():
+            number, _, name = key.partition("/")
+            parts.setdefault(number, {})[name] = value
+        known = {str(i): member for i, member in enumerate(self.population)}
+        if foreign := sorted(parts.keys() - known.keys()):
+            raise ValueError(f"state has a member {foreign[0]!r}; here are {', '.join(known)}")
+        for number, part in parts.items():
+            known[number].load(part)
