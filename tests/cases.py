@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from algocapture.tasks import Induction, Sorting, Task
+from algocapture.tasks import Induction, MinCut, ShortestPath, Sorting, Task
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,9 @@ TASKS = [
     TaskCase(Induction(vocab=2), (4, 11)),
     TaskCase(Sorting(), (1, 2, 50)),
     TaskCase(Sorting(vocab=40_000), (1, 30)),
+    TaskCase(ShortestPath(), (2, 3, 60)),
+    TaskCase(ShortestPath(torus=True, coordinates="radius", dimension=3), (2, 40)),
+    TaskCase(ShortestPath(connected=True, boundary_corrected=True), (2, 30), on_gpu=False),
+    TaskCase(MinCut(), (2, 3, 60), on_gpu=False),
+    TaskCase(MinCut(coordinates="radius", degree_law="log"), (2, 40), on_gpu=False),
 ]

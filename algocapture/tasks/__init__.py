@@ -2,7 +2,9 @@
 
 from algocapture.tasks.base import Exponents, Task
 from algocapture.tasks.induction import Induction
+from algocapture.tasks.min_cut import MinCut
+from algocapture.tasks.shortest_path import ShortestPath
 from algocapture.tasks.sorting import Sorting
 from algocapture.types import TaskSpec
 
-__all__ = ["Exponents", "Induction", "Sorting", "Task", "TaskSpec"]
+__all__ = ["Exponents", "Induction", "MinCut", "ShortestPath", "Sorting", "Task", "TaskSpec"]
