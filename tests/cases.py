@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from algocapture.tasks import Induction, MinCut, ShortestPath, Sorting, Task
+from algocapture.tasks import Induction, MinCut, ShortestPath, Sorting, StringMatch, Task
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,11 @@ TASKS = [
     TaskCase(ShortestPath(connected=True, boundary_corrected=True), (2, 30), on_gpu=False),
     TaskCase(MinCut(), (2, 3, 60), on_gpu=False),
     TaskCase(MinCut(coordinates="radius", degree_law="log"), (2, 40), on_gpu=False),
+    TaskCase(StringMatch(), (8, 9, 50), balanced=True),
+    TaskCase(StringMatch(alphabet=4, near_misses=3), (18, 19, 60), balanced=True),
+    TaskCase(
+        StringMatch(alphabet=3, pattern_length=2, near_misses=0, pattern=(1, 1)),
+        (2, 9),
+        balanced=True,
+    ),
 ]

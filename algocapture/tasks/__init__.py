@@ -5,6 +5,16 @@ from algocapture.tasks.induction import Induction
 from algocapture.tasks.min_cut import MinCut
 from algocapture.tasks.shortest_path import ShortestPath
 from algocapture.tasks.sorting import Sorting
+from algocapture.tasks.string_match import StringMatch
 from algocapture.types import TaskSpec
 
-__all__ = ["Exponents", "Induction", "MinCut", "ShortestPath", "Sorting", "Task", "TaskSpec"]
+__all__ = [
+    "Exponents",
+    "Induction",
+    "MinCut",
+    "ShortestPath",
+    "Sorting",
+    "StringMatch",
+    "Task",
+    "TaskSpec",
+]

@@ -1,7 +1,9 @@
 """What every task promises, checked on every line of the table of tasks."""
 
+import doctest
 import json
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -111,6 +113,13 @@ def test_a_task_is_its_configuration(case: TaskCase) -> None:
     assert digest(data) == digest(case.task)
     assert case.task.exponents is not None
     assert case.task.spec.smallest == case.sizes[0], "the table's first size is the smallest"
+
+
+@every_task
+def test_the_docstring_shows_an_instance_that_works(case: TaskCase) -> None:
+    found = doctest.testmod(sys.modules[type(case.task).__module__])
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 @every_task
