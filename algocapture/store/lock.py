@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from algocapture.store import files
+import algocapture.store.files as files
 from algocapture.store.files import StoreError
 
 _NAME = re.compile(r"\.lock-(\d{6}|[1-9]\d{6,11})", re.ASCII)

@@ -20,7 +20,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from algocapture.store import files
+import algocapture.store.files as files
 from algocapture.store.files import StoreError
 
 SCHEMA = 1

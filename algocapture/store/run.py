@@ -34,8 +34,10 @@ from typing import Any
 
 import numpy as np
 
+import algocapture.store.files as files
+import algocapture.store.records as records
+import algocapture.store.stages as stages
 from algocapture.config import difference, digest
-from algocapture.store import files, records, stages
 from algocapture.store.files import MissingError, StoreError
 from algocapture.store.lock import Lock
 from algocapture.store.stages import CONFIG, META, RESULT, Body, Notify

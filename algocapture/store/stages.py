@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from algocapture.store import files, records
+import algocapture.store.files as files
+import algocapture.store.records as records
 from algocapture.store.files import MissingError, StoreError
 
 CONFIG, RESULT, META = "config", "result", "meta"
@@ -73,10 +74,17 @@ def read_stage(root: Path, run: str, seed: int, index: int) -> Body:
     return body
 
 
+def settled(bodies: Sequence[Body]) -> int:
+    """How many stages never change: all but a last one that a limit ended (`"outcome":
+    "censored"`), which a run extended by a larger limit continues."""
+    return len(bodies) - bool(bodies and bodies[-1].get("outcome") == "censored")
+
+
 def must_write(
     root: Path, run: str, seed: int, index: int, body: Body, *, exact: bool, notify: Notify
 ) -> bool:
-    """Is this stage still to be written? The same on disk: no; damaged: yes; another: refused.
+    """Is this stage still to be written? The same on disk: no; damaged or censored: yes;
+    another outcome: refused.
 
     With `exact=False` (a device that is not bit-reproducible) another one is to be replaced.
     """
@@ -85,11 +93,13 @@ def must_write(
     try:
         if files.read(path) == records.encode_record(body, place=place, run=run):
             return False
-        records.read_record(path, place=place, run=run)
+        old = read_stage(root, run, seed, index)
     except MissingError:
         return True
     except StoreError as error:
         notify(f"{error}; it is written again")
+        return True
+    if not settled([old]):
         return True
     if exact:
         raise StoreError(

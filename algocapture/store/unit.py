@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from algocapture.store import files, records, stages
+import algocapture.store.files as files
+import algocapture.store.records as records
+import algocapture.store.stages as stages
 from algocapture.store.files import StoreError
 from algocapture.store.lock import Lock
 from algocapture.store.stages import Body, Notify
@@ -145,7 +147,7 @@ class UnitFolder:
     ) -> None:
         for seed, index in pending:
             stages.write_stage(self.root, self.run, seed, index, decided[seed][index])
-        self._on_disk = {seed: len(bodies) for seed, bodies in decided.items()}
+        self._on_disk = {seed: stages.settled(bodies) for seed, bodies in decided.items()}
 
     def _write_model(self, seed: int, stage: int, arrays: Mapping[str, np.ndarray]) -> None:
         place = f"{stages.seed_name(seed)}/{stages.model_name(stage)}"

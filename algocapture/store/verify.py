@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from algocapture.store import files, records, stages
+import algocapture.store.files as files
+import algocapture.store.records as records
+import algocapture.store.stages as stages
 from algocapture.store.files import StoreError
 from algocapture.store.run import NOTES, RunFolder
 from algocapture.store.unit import parse
@@ -75,15 +77,17 @@ def _all(root: Path, problems: list[Problem]) -> Iterator[str]:
         inside = [known for pattern, known in _FOLDERS.items() if pattern.fullmatch(name)]
         folder = root / name
         if inside and folder.is_dir() and not folder.is_symlink():
-            for leaf in files.names(folder):
-                if any(pattern.fullmatch(leaf) for pattern in inside[0]):
-                    yield f"{name}/{leaf}"
-                else:
-                    problems.append(_foreign(f"{name}/{leaf}"))
-        elif _TOP.fullmatch(name) or _LOCK.fullmatch(name):
+            leaves = {leaf: _known(leaf, inside[0]) for leaf in files.names(folder)}
+            problems.extend(_foreign(f"{name}/{leaf}") for leaf in leaves if not leaves[leaf])
+            yield from (f"{name}/{leaf}" for leaf in leaves if leaves[leaf])
+        elif _known(name, (_TOP, _LOCK)):
             yield name
         else:
             problems.append(_foreign(name))
+
+
+def _known(name: str, patterns: Iterable[re.Pattern[str]]) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns)
 
 
 def _foreign(place: str) -> Problem:
@@ -121,9 +125,14 @@ def _compare(run: RunFolder, decided: dict[int, list[dict[str, Any]]]) -> str:
         return "matches"
     try:
         older = result["identity"] == run.identity and all(
-            decided[curve["seed"]][: len(curve["stages"])] == curve["stages"]
-            for curve in result["seeds"]
+            _begins(decided[curve["seed"]], curve["stages"]) for curve in result["seeds"]
         )
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, AttributeError):
         return "differs"
     return "older than the stages" if older else "differs"
+
+
+def _begins(now: list[stages.Body], then: list[stages.Body]) -> bool:
+    """Does a curve go on from an older one, whose censored end a larger budget may continue?"""
+    kept = then[: stages.settled(then)]
+    return len(now) >= len(then) and now[: len(kept)] == kept

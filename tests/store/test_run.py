@@ -130,6 +130,25 @@ def test_stages_are_immutable(path):
     assert len(RunFolder(path).stages(0)) == 4
 
 
+def test_a_censored_stage_is_continued_by_a_larger_budget(path):
+    """...and only then may a decided file change; its result counts as older, not as false."""
+    censored = stage(3) | {"outcome": "censored"}
+    passed = stage(3) | {"outcome": "passed", "spent": 900}
+    run = RunFolder(path)
+    with run.unit(0, [0]) as unit:
+        unit.restore()
+        unit.commit(Checkpoint({}, {}, {0: [*checkpoint(3).stages[0], censored]}))
+    run.write_result()
+    with run.unit(0, [0]) as unit:
+        unit.restore()
+        unit.commit(Checkpoint({}, {}, {0: [*checkpoint(3).stages[0], passed]}))
+    with pytest.raises(StoreError, match="another outcome"):
+        run.append_stage(0, 3, censored)
+    assert run.stages(0)[3] == passed
+    assert verify(path).result == "older than the stages"
+    assert verify(path).ok
+
+
 def test_a_missing_stage_is_reported_and_restored(path):
     (path / "seed-0000" / "stage-001.json").unlink()
     with pytest.raises(StoreError, match=r"stage-001\.json is missing"):
