@@ -1,5 +1,8 @@
 """Curves, fits, the sequential test and the verdict. No torch."""
 
+from algocapture.stats.curve import Curve
+from algocapture.stats.judge import Facts, judge
 from algocapture.stats.sequential import Look, SequentialTest, next_look
+from algocapture.stats.verdict import Verdict
 
-__all__ = ["Look", "SequentialTest", "next_look"]
+__all__ = ["Curve", "Facts", "Look", "SequentialTest", "Verdict", "judge", "next_look"]

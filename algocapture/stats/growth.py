@@ -1,0 +1,43 @@
+"""How cost may grow with size: the family of the adaptation exponent, and rival laws.
+
+With u = log(T/T0) the cost per unit of u grows as exp(kappa u), so
+    P(T) - P0 = c (exp(kappa u) - 1) / kappa,    c u at kappa = 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algocapture.stats.curve import Curve
+from algocapture.stats.sequential import Floats
+
+LAWS = ("log", "log squared", "power", "linear")
+
+
+def log_shape(curve: Curve, kappa: Floats) -> Floats:
+    """log of each stage's expected cost over c; kappa[..., None] against stages."""
+    u = curve.log_sizes()
+    start = u[:-1] if curve.cumulative else np.zeros(len(u) - 1)
+    width = u[1:] - start
+    # int_a^b exp(k u) du = (b - a) exp(k (a + b)/2) sinh(x)/x at x = k (b - a)/2
+    kappa = np.asarray(kappa, dtype=np.float64)[..., None]
+    return np.log(width) + kappa * (start + width / 2) + _log_sinhc(kappa * width / 2)
+
+
+def law_shape(curve: Curve, law: str, kappa: float = 0.0) -> Floats:
+    """log of each stage's expected cost, up to a constant, under a named law of growth."""
+    if law in ("log", "power"):
+        return log_shape(curve, np.array(kappa if law == "power" else 0.0))
+    u = curve.log_sizes()
+    total = {"log squared": u**2, "linear": np.expm1(u)}[law]
+    return np.log(np.diff(total) if curve.cumulative else total[1:])
+
+
+def _log_sinhc(x: Floats) -> Floats:
+    """log(sinh(x)/x), even in x, without overflow."""
+    x = np.abs(x)
+    small = x < 1e-2
+    safe = np.where(small, 1.0, x)
+    large = safe + np.log1p(-np.exp(-2 * safe)) - np.log(2 * safe)
+    out: Floats = np.where(small, x**2 / 6 - x**4 / 180, large)
+    return out

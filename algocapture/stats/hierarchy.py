@@ -1,0 +1,214 @@
+"""The exponent over seeds: a hierarchical model, integrated on grids.
+
+Stage i of seed s costs log d = a_s + log_shape_i(kappa_s) + sigma noise, known to lie in an
+interval (a look's resolution; (0, resolution]; above a budget where censored), with
+kappa_s ~ N(kappa, tau^2). Priors: flat in kappa and log sigma, a_s ~ N(common, WIDE^2), and
+tau ~ half-Student: three to five seeds alone cannot tell tau. docs/theory/verdict.md derives it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr, stdtrit
+
+from algocapture.stats.curve import Curve
+from algocapture.stats.growth import log_shape
+from algocapture.stats.sequential import Floats
+
+NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
+WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
+SEED_SCALE = 0.1  # of the half-Student prior of tau, the sd of kappa over seeds
+SEED_DF = 3.0
+SEED_SDS: Floats = SEED_SCALE * stdtrit(SEED_DF, 0.5 + (np.arange(16) + 0.5) / 32)
+NOISES: Floats = np.geomspace(0.45, 2.2, 13)  # grid of sigma, relative to a first fit
+LEAST_NOISE = 0.02
+FARTHEST = 30.0  # exponents are looked for in [-30, 30]
+GRID = np.linspace(-1, 1, 81)
+NODES = np.linspace(-5, 5, 31)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """The data of one seed: log-costs known as points or as intervals, all finite or infinite."""
+
+    curve: Curve
+    low: Floats  # log of the lower end, -inf if 0
+    high: Floats  # log of the upper end, inf if censored
+
+    @property
+    def points(self) -> NDArray[np.bool_]:
+        """Which stages are known well enough to be points (a mask)."""
+        return (self.high - self.low) < NARROW
+
+    @property
+    def middle(self) -> Floats:
+        """A value for each stage, for first fits: half the bound, or a third above it."""
+        low = np.where(np.isfinite(self.low), self.low, self.high - 2 * math.log(2))
+        high = np.where(np.isfinite(self.high), self.high, low + 2 * math.log(1.3))
+        out: Floats = (low + high) / 2
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class SeedFits:
+    """Per seed and noise level: evidence, and mean and variance of the seed's exponent."""
+
+    noise: Floats  # (noises,)
+    evidence: Floats  # (seeds, noises), log
+    mean: Floats
+    variance: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The posterior of a quantity common to all seeds: a mixture of normals."""
+
+    weight: Floats
+    mean: Floats
+    sd: Floats
+    noise: float  # posterior mean of sigma
+    seed_sd: float  # of tau
+
+    @property
+    def centre(self) -> float:
+        return self.quantile(0.5)
+
+    def below(self, value: float) -> float:
+        """Pr[quantity <= value]."""
+        return float(self.weight @ ndtr((value - self.mean) / self.sd))
+
+    def quantile(self, q: float) -> float:
+        low = float((self.mean - 40 * self.sd).min())
+        high = float((self.mean + 40 * self.sd).max())
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.below(middle) < q else (low, middle)
+        return (low + high) / 2
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        tail = (1 - confidence) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+
+def stages_of(curve: Curve, resolution: float, cautious: bool = False) -> Stages:
+    """A curve's data. `cautious` takes late costs that no look could tell from nothing at their
+    upper end: hidden below the resolution, they must not speak for capture."""
+    low, high = curve.costs(resolution)
+    if cautious:
+        u = curve.log_sizes()
+        hidden = (low <= 0) & (u[1:] > u[-1] / 2)
+        low[hidden] = high[hidden]
+    with np.errstate(divide="ignore"):
+        return Stages(curve, np.log(low), np.log(high))
+
+
+def fit_seeds(seeds: Sequence[Stages]) -> SeedFits:
+    """Each seed's exponent by its own likelihood, its cost c integrated out."""
+    rough = [_first_fit(s) for s in seeds]
+    residual = sum(r[2] for r in rough)
+    freedom = max(sum(len(s.middle) - 2 for s in seeds), 1)
+    noise = max(math.sqrt(residual / freedom), LEAST_NOISE) * NOISES
+    common = float(np.mean([r[1] for r in rough]))
+    fits = [_fit_seed(s, r[0], noise, common) for s, r in zip(seeds, rough, strict=True)]
+    evidence, mean, variance = (np.array(part) for part in zip(*fits, strict=True))
+    return SeedFits(noise, evidence, mean, variance)
+
+
+def pool(fits: SeedFits, sds: Floats = SEED_SDS) -> Mixture:
+    """The common exponent: seeds vary by tau around it. `sds` are prior quantiles of tau."""
+    variance = fits.variance[:, :, None] + sds**2  # (seeds, noises, taus)
+    mean = fits.mean[:, :, None]
+    total = (1 / variance).sum(axis=0)
+    centre = (mean / variance).sum(axis=0) / total
+    scatter = ((mean - centre) ** 2 / variance).sum(axis=0)
+    log_weight = fits.evidence.sum(axis=0)[:, None] - 0.5 * (
+        np.log(variance).sum(axis=0) + np.log(total) + scatter
+    )
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    return Mixture(
+        weight=weight.ravel(),
+        mean=centre.ravel(),
+        sd=(1 / np.sqrt(total)).ravel(),
+        noise=float(weight.sum(axis=1) @ fits.noise),
+        seed_sd=float(weight.sum(axis=0) @ sds),
+    )
+
+
+def _first_fit(stages: Stages) -> tuple[float, float, float]:
+    """Least squares of the middles: exponent, log c, residual sum of squares."""
+    slope = log_shape(stages.curve, np.array([-0.5, 0.5]))
+    x, y = slope[1] - slope[0], stages.middle - log_shape(stages.curve, np.zeros(()))
+    x_mean, y_mean = x.mean(), y.mean()
+    spread = ((x - x_mean) ** 2).sum()
+    kappa = float(((x - x_mean) * (y - y_mean)).sum() / spread) if spread > 0 else 0.0
+    rest = y - y_mean - kappa * (x - x_mean)
+    return kappa, float(y_mean - kappa * x_mean), float((rest**2).sum())
+
+
+def _fit_seed(
+    stages: Stages, centre: float, noise: Floats, common: float
+) -> tuple[Floats, Floats, Floats]:
+    """Evidence, mean and variance of kappa_s per noise level, on a grid that holds its mass."""
+    slope = np.ptp(log_shape(stages.curve, np.array([-0.5, 0.5])), axis=0)
+    reach = 8 * float(noise[-1]) / max(math.sqrt(((slope - slope.mean()) ** 2).sum()), 1e-3)
+    centre = min(max(centre, -FARTHEST), FARTHEST)
+    while True:
+        kappa = np.clip(centre + reach * GRID, -FARTHEST, FARTHEST)
+        log_l = _log_likelihood(stages, kappa, noise, common)  # (noises, kappas)
+        top = log_l.max(axis=1, keepdims=True)
+        mass = np.exp(log_l - top)
+        edge = mass[:, [0, -1]].max()
+        if edge < 1e-5 or reach >= 2 * FARTHEST:
+            break
+        reach *= 2
+    step = np.gradient(kappa)
+    weight = mass * step
+    total = weight.sum(axis=1)
+    mean = weight @ kappa / total
+    variance = (weight * (kappa - mean[:, None]) ** 2).sum(axis=1) / total
+    return np.log(total) + top[:, 0], mean, variance
+
+
+def _log_likelihood(stages: Stages, kappa: Floats, noise: Floats, common: float) -> Floats:
+    """log of the integral over a_s of the likelihood times a_s's prior, (noises, kappas).
+
+    Points give a Gaussian in a_s; intervals are integrated over it by a sum over nodes.
+    """
+    at = stages.points
+    shape = log_shape(stages.curve, kappa)  # (kappas, stages)
+    low, high = stages.low[at], stages.high[at]
+    y, width = (low + high) / 2 - shape[:, at], high - low
+    precision = 1 / (noise[:, None] ** 2 + width**2 / 12)  # (noises, points)
+    total = precision.sum(axis=1)[:, None] + WIDE**-2
+    centre = (precision @ y.T + common * WIDE**-2) / total  # (noises, kappas)
+    square = precision @ (y.T**2) + common**2 * WIDE**-2 - total * centre**2
+    log_l = 0.5 * (np.log(precision).sum(axis=1)[:, None] - np.log(total) - square)
+    if at.all():
+        return log_l
+    a = centre[..., None] + NODES / np.sqrt(total)[..., None]  # (noises, kappas, nodes)
+    away = np.zeros_like(a)
+    for i in np.flatnonzero(~at):
+        expected = a + shape[:, i][None, :, None]
+        away += _log_between(stages.low[i], stages.high[i], expected, noise[:, None, None])
+    away -= NODES**2 / 2
+    top = away.max(axis=-1)
+    return log_l + top + np.log(np.exp(away - top[..., None]).sum(axis=-1))
+
+
+def _log_between(low: float, high: float, mean: Floats, sd: Floats) -> Floats:
+    """log Pr[low < N(mean, sd) <= high], in the tail that does not cancel."""
+    if math.isinf(high):
+        return np.asarray(log_ndtr((mean - low) / sd))
+    if math.isinf(low):
+        return np.asarray(log_ndtr((high - mean) / sd))
+    upper, lower = (high - mean) / sd, (low - mean) / sd
+    flip = lower > 0
+    upper, lower = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
+    big = log_ndtr(upper)
+    return np.asarray(big + np.log1p(-np.exp(np.minimum(log_ndtr(lower) - big, -1e-12))))

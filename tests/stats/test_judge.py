@@ -1,0 +1,180 @@
+"""The verdict on curves whose truth is known."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from algocapture.rng import Seed
+from algocapture.stats import Curve, Facts, judge
+from algocapture.stats.simulate import World, simulate_curves
+
+SIZES = [50 * 1.2**i for i in range(20)]
+U = np.log(np.array(SIZES) / 50)
+GROWTH = {  # extra samples after T0
+    "log": lambda u: 1e4 * u,
+    "log squared": lambda u: 1e4 * u**2,
+    "power": lambda u: 1e4 * np.expm1(0.5 * u) / 0.5,
+    "linear": lambda u: 1e3 * np.expm1(u),
+}
+
+
+def generator(*names):
+    return Seed(4).child("test_judge", *map(str, names)).numpy()
+
+
+def exact(law, seeds=3):
+    """Curves without noise."""
+    return [Curve(SIZES, 1e5 + np.round((s + 1) * GROWTH[law](U)), seed=s) for s in range(seeds)]
+
+
+@pytest.mark.parametrize(
+    ("law", "outcome", "kappa"),
+    [("log", "captured", 0.0), ("power", "not captured", 0.5), ("linear", "not captured", 1.0)],
+)
+def test_noiseless_curves_give_their_exponent_and_law(law, outcome, kappa):
+    verdict = judge(exact(law))
+    assert verdict.outcome == outcome
+    assert verdict.exponent == pytest.approx(kappa, abs=0.01)
+    assert verdict.interval[0] < kappa < verdict.interval[1]
+    assert max(verdict.laws, key=verdict.laws.get) == law
+    assert sum(verdict.laws.values()) == pytest.approx(1)
+
+
+def test_log_squared_growth_shows_in_the_late_over_early_cost_and_in_its_law():
+    verdict = judge(exact("log squared"))
+    assert verdict.outcome != "captured"
+    assert verdict.late_early.ratio > 3
+    assert verdict.late_early.acceleration > 0.99
+    assert verdict.laws["log squared"] > 0.9
+
+
+def test_the_guide_is_the_least_squares_line():
+    verdict = judge(exact("log", seeds=2))
+    assert verdict.guide.cost == pytest.approx(1.5e4, rel=1e-3)
+    assert verdict.guide.relative == pytest.approx(0.15, rel=1e-3)
+
+
+def test_the_bounds_take_the_positive_part_of_the_exponent():
+    verdict = judge(exact("power"))
+    assert verdict.bounds.kernel == pytest.approx((4, 4), abs=0.1)
+    assert verdict.bounds.forward == pytest.approx((7, 7), abs=0.4)
+    assert judge(exact("log")).bounds.kernel[0] == 3
+
+
+@pytest.mark.parametrize("kappa", [-0.3, 0.0, 1.0])
+@pytest.mark.parametrize("cumulative", [True, False])
+def test_noisy_curves_are_judged_right(kappa, cumulative):
+    g = generator("noisy", kappa, cumulative)
+    right = "captured" if kappa <= 0 else "not captured"
+    world = World(kappa=kappa, cumulative=cumulative, stages=24, noise=0.3)
+    outcomes = [judge(simulate_curves(world, g)).outcome for _ in range(12)]
+    assert outcomes.count(right) >= 9
+    assert set(outcomes) <= {right, "undecided"}
+
+
+@given(st.floats(1e-3, 1e3), st.floats(0.1, 10), st.permutations(range(4)))
+@settings(max_examples=15, deadline=None)
+def test_units_and_order_of_seeds_do_not_matter(samples, sizes, order):
+    curves = simulate_curves(World(seeds=4, censored=0.5), generator("invariance"))
+    scaled = [
+        Curve(
+            [sizes * t for t in curves[i].sizes],
+            [samples * p for p in curves[i].spent],
+            spent_low=[
+                min(samples * p, samples * q)
+                for p, q in zip(curves[i].spent_low, curves[i].spent, strict=True)
+            ],
+            censored=curves[i].censored,
+        )
+        for i in order
+    ]
+    one, two = judge(curves), judge(scaled)
+    assert one.outcome == two.outcome
+    assert two.exponent == pytest.approx(one.exponent, abs=1e-6)
+    assert two.interval == pytest.approx(one.interval, abs=1e-6)
+
+
+def test_more_confidence_is_a_wider_interval():
+    curves = simulate_curves(World(), generator("confidence"))
+    widths = [np.ptp(judge(curves, confidence=c).interval) for c in (0.5, 0.8, 0.95, 0.99)]
+    assert widths == sorted(widths)
+
+
+def test_a_margin_above_the_interval_turns_not_captured_into_something_else():
+    curves = exact("power")
+    assert judge(curves, margin=0.25).outcome == "not captured"
+    verdict = judge(curves, margin=0.8)
+    assert verdict.outcome == "undecided"
+    assert verdict.remark == "slower than the margin, faster than log"
+
+
+def test_the_resolution_floor_is_named_with_its_bound():
+    looks = [1000 + 64 * i for i in range(20)]
+    curve = Curve(SIZES, looks, spent_low=[900, *looks[:-1]])
+    verdict = judge([curve] * 3)
+    assert verdict.outcome == "undecided"
+    assert verdict.floor.reached
+    assert verdict.floor.share == 1
+    assert verdict.floor.bound == pytest.approx(64 / math.log(1.2))
+    assert "finer look" in verdict.advice.lower()
+    assert "resolution floor" in verdict.sentence(0.05)
+
+
+def test_sizes_passed_without_any_adaptation_are_captured():
+    verdict = judge([Curve(SIZES, [1000.0] * 20)] * 3)
+    assert verdict.outcome == "captured"
+    assert verdict.exponent == -math.inf
+    assert verdict.bounds.kernel == (3, 3)
+    assert "without any adaptation" in verdict.sentence()
+
+
+def test_caveats():
+    verdict = judge(
+        [Curve(SIZES[:8], 1e5 + GROWTH["log"](U[:8])) for _ in range(2)],
+        facts=Facts(delta=0.05, baselines={"repeat": 0.04, "chance": 0.9}, constant_batch=False),
+    )
+    text = " ".join(verdict.caveats)
+    for part in ("Only 2 seeds", "one decade", "'repeat'", "batch", "last failing looks"):
+        assert part in text
+    assert "chance" not in text
+
+
+def test_a_seed_that_never_left_the_first_size_is_named():
+    verdict = judge([*exact("log"), Curve([50], [1e6], censored=True)])
+    assert verdict.seeds == 3
+    assert "1 of 4 seeds" in verdict.caveats[0]
+
+
+def test_json_has_only_plain_finite_values():
+    for curves in (exact("log"), [Curve(SIZES, [1000.0] * 20)] * 2):
+        data = json.loads(json.dumps(judge(curves).to_json(), allow_nan=False))
+        assert data["outcome"] == "captured"
+        assert len(data["per_seed"]) == len(curves)
+
+
+ONE = Curve(SIZES, 1e5 + GROWTH["log"](U))
+CUT = Curve([50, 60], [1000, 2000], censored=True)
+
+
+@pytest.mark.parametrize(
+    ("curves", "fields", "message"),
+    [
+        ([], {}, "no curves"),
+        ([ONE], {}, "one seed"),
+        ([Curve([50], [10])] * 3, {}, "one size"),
+        ([CUT] * 3, {}, "every curve is censored"),
+        ([ONE, Curve([50], [10])], {}, "only one of the curves"),
+        ([ONE, Curve([60, 70], [10, 20])], {}, "different T0"),
+        ([ONE, Curve([50, 70], [10, 20], cumulative=False)], {}, "cumulative"),
+        ([Curve([50, 60], [10, 20])] * 2, {}, "fewer than three stages"),
+        ([ONE] * 2, {"confidence": 1.0}, "confidence = 1.0"),
+        ([ONE] * 2, {"margin": 0.0}, "margin = 0.0"),
+    ],
+)
+def test_bad_input(curves, fields, message):
+    with pytest.raises(ValueError, match=message):
+        judge(curves, **fields)
