@@ -135,3 +135,8 @@ def check_integer(field: str, value: object, least: int) -> None:
     """A field that counts something."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{field} must be an integer >= {least}, got {value!r}")
+
+
+def narrow(ids: int) -> torch.dtype:
+    """A dtype that holds 0..ids-1 and moves little memory while instances are made."""
+    return torch.int16 if ids <= 2**15 else torch.int64

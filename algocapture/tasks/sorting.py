@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from algocapture.config import register
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling
+from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling, narrow
 from algocapture.types import Batch, TaskSpec
 
 
@@ -48,7 +48,7 @@ class Sorting(Task):
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
         check_sampling(self, size, n, generator)
         device = generator.device
-        dtype = torch.int16 if self.vocab < 2**15 else torch.int64  # vector units
+        dtype = narrow(self.vocab)
         u = torch.randint(self.vocab, (n, size), generator=generator, device=device, dtype=dtype)
         s = _sorted(u)
         inputs = torch.empty((n, 2 * size), dtype=torch.int64, device=device)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from algocapture.config import register
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling
+from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling, narrow
 from algocapture.types import Batch, TaskSpec
 
 
@@ -74,7 +74,13 @@ class StringMatch(Task):
         check_sampling(self, size, n, generator)
         m, device = self.pattern_length, generator.device
         length = size + 1 + m
-        inputs = torch.randint(self.alphabet, (n, length), generator=generator, device=device)
+        inputs = torch.randint(
+            self.alphabet,
+            (n, length),
+            generator=generator,
+            device=device,
+            dtype=narrow(self.alphabet + 1),
+        )
         inputs[:, size] = self.alphabet
         for j, letter in enumerate(self.pattern or ()):
             inputs[:, size + 1 + j] = letter
@@ -84,7 +90,7 @@ class StringMatch(Task):
         self._free(text, pattern, others, generator)
         positive = _half(n, generator)
         text.scatter_(1, site, torch.where(positive[:, None], pattern, text.gather(1, site)))
-        return Batch(inputs, positive.long(), torch.ones_like(positive), size)
+        return Batch(inputs.long(), positive.long(), torch.ones_like(positive), size)
 
     def solve(self, inputs: Tensor) -> Tensor:
         matches = self.matches(inputs)
@@ -142,7 +148,7 @@ class StringMatch(Task):
         copies = pattern[:, None, :].repeat(1, q, 1)
         place = torch.randint(self.pattern_length, (n, q, 1), generator=generator, device=device)
         shift = torch.randint(1, self.alphabet, (n, q, 1), generator=generator, device=device)
-        wrong = (copies.gather(2, place) + shift) % self.alphabet
+        wrong = ((copies.gather(2, place) + shift) % self.alphabet).to(copies.dtype)
         return copies.scatter_(2, place, wrong).flatten(1)
 
     def _free(
@@ -162,7 +168,8 @@ class StringMatch(Task):
         weights = torch.rand(
             (len(text), self.alphabet), generator=generator, device=generator.device
         )
-        foreign = weights.scatter_(1, pattern, -1.0).argmax(1, keepdim=True)
+        foreign = weights.scatter_(1, pattern.long(), -1.0).argmax(1, keepdim=True)
+        foreign = foreign.to(text.dtype)
         text.copy_(torch.where(change, foreign, text))
 
 
