@@ -129,7 +129,7 @@ def test_counting_near_misses_tells_nothing() -> None:  # 4 z-scores
 
 
 def test_texts_are_uniform() -> None:  # 2 z-scores
-    # places are thinned by the near miss and the match, letters are not: shift-invariant
+    # no letter is special: renaming the letters of text and pattern keeps the law
     batch = StringMatch().sample(50, 20_000, generator(2))
     assert abs(uniform_z(batch.inputs[:, 20], 26)) < 4
     assert abs(uniform_z(batch.inputs[:, 51], 26)) < 4
