@@ -197,7 +197,11 @@ def seconds(*arguments: str) -> float:
 
 
 def test_help_is_instant() -> None:
-    """Minimum of interleaved runs; the bar is 3 times a bare interpreter and 100 ms."""
-    runs = [(seconds("-c", "pass"), seconds("-m", "algocapture", "--help")) for _ in range(15)]
-    bare, ours = (min(column) for column in zip(*runs, strict=True))
-    assert ours <= 3 * bare + 0.1, f"--help took {ours:.3f} s, a bare interpreter {bare:.3f} s"
+    """Minimum of 5 to 60 interleaved runs (other processes only add time); 3 x bare + 100 ms."""
+    bare = ours = float("inf")
+    for run in range(60):
+        bare = min(bare, seconds("-c", "pass"))
+        ours = min(ours, seconds("-m", "algocapture", "--help"))
+        if run >= 4 and ours <= 3 * bare + 0.1:
+            return
+    raise AssertionError(f"--help took {ours:.3f} s, a bare interpreter {bare:.3f} s")
