@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -113,6 +113,7 @@ class Sources:
 class Imported:
     module: str  # absolute dotted name
     line: int
+    names: tuple[str, ...] = ()  # of `from module import names`
 
 
 def imports(path: str, tree: ast.Module) -> Iterator[Imported]:
@@ -127,7 +128,7 @@ def imports(path: str, tree: ast.Module) -> Iterator[Imported]:
             if module == "algocapture":  # from algocapture import rng
                 yield from (Imported(f"{module}.{a.name}", node.lineno) for a in node.names)
             else:
-                yield Imported(module, node.lineno)
+                yield Imported(module, node.lineno, tuple(a.name for a in node.names))
 
 
 def part_of(path: str) -> str:
@@ -182,8 +183,7 @@ def cycles(sources: Sources) -> list[str]:
     """Files that import one another, directly or in a ring. Type-checking imports count."""
     known = {module_name(path): path for path in sources.package}
     graph = {
-        name: {m for one in imports(path, sources.package[path]) if (m := one.module) in known}
-        - {name}
+        name: {m for one in imports(path, sources.package[path]) for m in files_of(one, known)}
         for name, path in known.items()
     }
     while True:  # peel off whatever imports nothing that is left: a ring stays
@@ -192,6 +192,13 @@ def cycles(sources: Sources) -> list[str]:
             return [f"{name} lies on or behind an import cycle" for name in sorted(graph)]
         for name in leaves:
             del graph[name]
+
+
+def files_of(one: Imported, known: Collection[str]) -> set[str]:
+    """The files that an import names: of `from package import file`, the file."""
+    files = {f"{one.module}.{name}" for name in one.names} & set(known)
+    whole = not one.names or len(files) < len(one.names)
+    return files | ({one.module} & set(known) if whole else set())
 
 
 def module_name(path: str) -> str:

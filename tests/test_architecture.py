@@ -69,6 +69,12 @@ def f(x):
 """
 LONG = "def f():\n" + "    x = 1\n" * 60
 
+# What a planted file closes to a ring, or does not.
+RING = {
+    "algocapture/config.py": "from algocapture.rng import Seed",
+    "algocapture/store/files.py": "x = 1",
+}
+
 # checker, a file, what it holds, a part of the violation (empty: this one is allowed)
 PLANTED = [
     ("directions", "algocapture/tasks/x.py", "from algocapture.models import Y", "tasks may not"),
@@ -92,6 +98,7 @@ PLANTED = [
     ("hidden_imports", "algocapture/tasks/x.py", "def f():\n    import math", "inside f()"),
     ("hidden_imports", "algocapture/cli/x.py", "def f():\n    import math", ""),
     ("cycles", "algocapture/rng.py", "from algocapture.config import x", "import cycle"),
+    ("cycles", "algocapture/store/__init__.py", "from algocapture.store import files", ""),
     ("seeding", "algocapture/tasks/x.py", "import torch\ntorch.manual_seed(0)", "seeds a global"),
     ("seeding", "tests/test_x.py", "np.random.seed(0)", "seeds a global"),
     ("seeding", "algocapture/tasks/x.py", "torch.rand(3)", "without generator="),
@@ -120,10 +127,7 @@ def test_rule_holds(checker: str) -> None:
 
 @pytest.mark.parametrize(("checker", "path", "text", "violation"), PLANTED)
 def test_checker_catches(checker: str, path: str, text: str, violation: str) -> None:
-    planted = {"algocapture/config.py": "from algocapture.rng import Seed"} | {path: text}
-    if checker != "cycles":
-        planted = {path: text}
-    found = CHECKERS[checker](Sources(planted))
+    found = CHECKERS[checker](Sources(RING | {path: text} if checker == "cycles" else {path: text}))
     if violation:
         assert any(violation in line for line in found), found
     else:
