@@ -100,7 +100,7 @@ def distance(first, heads, nexts, queue, depth):  # type: ignore[no-untyped-def]
     depth[:] = NONE
     depth[0], queue[0] = 0, 0
     done, found = 0, 1
-    while done < found:
+    while done < found and depth[target] == NONE:
         node = queue[done]
         done += 1
         arc = first[node]
@@ -108,12 +108,10 @@ def distance(first, heads, nexts, queue, depth):  # type: ignore[no-untyped-def]
             other = heads[arc]
             if depth[other] == NONE:
                 depth[other] = depth[node] + 1
-                if other == target:
-                    return depth[other]
                 queue[found] = other
                 found += 1
             arc = nexts[arc]
-    return 0
+    return max(depth[target], 0)
 
 
 @compiled

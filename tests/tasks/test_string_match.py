@@ -34,6 +34,15 @@ def near_misses(text: list[int], pattern: list[int]) -> list[int]:
     ]
 
 
+def apart(starts: list[int], m: int) -> int:
+    """How many windows of length m are disjoint, taken greedily from the left."""
+    count = end = 0
+    for start in starts:
+        if start >= end:
+            count, end = count + 1, start + m
+    return count
+
+
 @pytest.mark.parametrize("task", TASKS, ids=repr)
 def test_labels_by_looking_for_the_substring(task: StringMatch) -> None:
     m, smallest = task.pattern_length, task.spec.smallest
@@ -47,12 +56,7 @@ def test_labels_by_looking_for_the_substring(task: StringMatch) -> None:
             assert task.pattern is None or tuple(pattern) == task.pattern
             found = any(text[i : i + m] == pattern for i in range(size - m + 1))
             assert found == bool(target)
-            apart = 0  # greedy: disjoint near misses, of which at least those planted remain
-            end = 0
-            for start in near_misses(text, pattern):
-                if start >= end:
-                    apart, end = apart + 1, start + m
-            assert apart >= task.near_misses
+            assert apart(near_misses(text, pattern), m) >= task.near_misses  # those planted remain
 
 
 def test_a_positive_is_a_negative_with_the_pattern_written_over(
