@@ -17,6 +17,11 @@ from algocapture.config import nearest
 
 # Verb -> its line in --help, kept here so that --help imports no verb.
 VERBS = {
+    "run": "Run a recipe: a capture test that ends in a verdict.",
+    "resume": "Continue a run that was stopped at any instant.",
+    "verdict": "Judge a run: captured, not captured or undecided, and how sure.",
+    "status": "How far a run is.",
+    "verify": "Check all hashes of a run and rebuild its result.",
     "tasks": "List the tasks: what is to be learnt, with all fields.",
     "show": "Show instances of a task, its labels and its baselines.",
 }
@@ -27,6 +32,9 @@ EPILOG = (
 )
 
 
+HIDDEN = ("work",)  # what launchers call
+
+
 class Verbs(click.Group):
     """A group that knows its verbs by name and imports one only to run it."""
 
@@ -34,7 +42,7 @@ class Verbs(click.Group):
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in VERBS:
+        if name not in VERBS and name not in HIDDEN:
             return None
         command = getattr(importlib.import_module(f"algocapture.cli.{name}"), name)
         assert isinstance(command, click.Command), f"cli/{name}.py has no command {name!r}"
@@ -43,7 +51,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
+        if args and not args[0].startswith("-") and args[0] not in (*VERBS, *HIDDEN):
             raise click.UsageError(f"there is no verb {args[0]!r}{nearest(args[0], VERBS)}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -119,16 +119,9 @@ class Engine:
         return events
 
     def _limit(self, member: Member) -> str | None:
-        """The limit that the next look would break. Looks do not move with the limits, so that
-        a run extended by larger ones goes on as if it had had them from the start."""
-        if len(member.looks) >= self.protocol.test.looks:
-            return "looks"
-        if member.next_look * self.protocol.batch > self.limits.samples:
-            return "samples"
         flops = member.ledger.spent(stage=member.name, account="train").flops
-        if self.limits.flops is not None and flops >= self.limits.flops:
-            return "flops"
-        return None
+        following = member.next_look * self.protocol.batch
+        return self.limits.binding(self.protocol, len(member.looks), following, flops)
 
     def _decide(self, member: Member, outcome: str) -> Decided:
         passed = outcome == "passed"

@@ -105,6 +105,21 @@ class Limits:
         if self.flops is not None and self.flops < 1:
             raise ValueError(f"flops must be >= 1 or None, got {self.flops!r}")
 
+    def binding(self, protocol: Protocol, looks: int, following: int, flops: int) -> str | None:
+        """The limit that ends a stage after a failing look, if one does.
+
+        A stage ends before the look that would break the limit (`following` is the samples at
+        it): looks do not move with the limits, so that a run extended by larger ones goes on as
+        if it had had them from the start.
+        """
+        if looks >= protocol.test.looks:
+            return "looks"
+        if following > self.samples:
+            return "samples"
+        if self.flops is not None and flops >= self.flops:
+            return "flops"
+        return None
+
 
 def stratified(low: int, high: int, cells: int) -> list[int]:
     """The middles of equal cells of [low, high] with `high` itself last, rounded to integers."""

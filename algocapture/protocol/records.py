@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from algocapture.protocol.member import Member
-from algocapture.protocol.plan import Protocol
+from algocapture.protocol.plan import Limits, Protocol
 from algocapture.tasks.base import Task
 
 
@@ -28,6 +28,16 @@ def stage_record(
         "samples_low": member.low,
         "spent": member.spent + samples,
         "spent_low": member.spent + member.low,
+        "following": member.next_look * protocol.batch,
+        "flops": member.ledger.spent(stage=member.name, account="train").flops,
         "looks": list(member.looks),
         "ledger": member.ledger.to_json(),
     } | extras
+
+
+def is_final(record: dict[str, Any], protocol: Protocol, limits: Limits) -> bool:
+    """Whether a seed whose last record this is has nothing left to do within the limits."""
+    if record["outcome"] == "passed":
+        return protocol.size(record["index"] + 1) > limits.largest
+    looks, following, flops = len(record["looks"]), record["following"], record["flops"]
+    return limits.binding(protocol, looks, following, flops) is not None

@@ -1,0 +1,45 @@
+"""`algocapture resume`: continue a run, or extend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from algocapture.cli.driving import go, stored_experiment
+from algocapture.cli.loading import changed, load
+from algocapture.cli.run import LAUNCHERS
+from algocapture.store import RunFolder
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--recipe", help="The file that defines the user's own task or module.")
+@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE",
+              help="Extend: seeds=9, limits.largest=2000, limits.samples=10000000.")  # fmt: skip
+@click.option("--launcher", type=click.Choice(LAUNCHERS), help="[processes on CPU, else inline]")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Then stop, resumable.")
+@click.option("--quiet", is_flag=True, help="Only the verdict.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def resume(
+    folder: Path,
+    recipe: str | None,
+    changes: tuple[str, ...],
+    launcher: str | None,
+    time_limit: float | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Continue the run in FOLDER from its last checkpoint.
+
+    With --set, more seeds, a larger size or larger limits extend a finished run.
+    """
+    run = RunFolder(folder)
+    if recipe is None:
+        loaded = None
+        experiment = changed(stored_experiment(run), changes)
+    else:
+        loaded = load(recipe, changes)
+        experiment = loaded.only()
+    user = None if loaded is None else loaded.recipe
+    return go(experiment, folder, user, launcher, time_limit, quiet, as_json)

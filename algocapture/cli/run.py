@@ -1,0 +1,90 @@
+"""`algocapture run`: a recipe from its name to its verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from algocapture.cli.driving import announce, go
+from algocapture.cli.loading import Loaded, load
+from algocapture.cli.output import print_json
+from algocapture.config import digest, to_json
+from algocapture.experiment import Experiment
+
+LAUNCHERS = ("inline", "processes")
+
+
+@click.command()
+@click.argument("recipe")
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder [runs/RECIPE].")
+@click.option("--seeds", type=int, help="How many seeds.")
+@click.option("--device", help="Where the work is done, such as cpu or cuda.")
+@click.option("--launcher", type=click.Choice(LAUNCHERS), help="[processes on CPU, else inline]")
+@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE",
+              help="Change any field, such as task.vocab=32 or limits.largest=500.")  # fmt: skip
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Then stop, resumable.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
+@click.option("--quiet", is_flag=True, help="Only the verdict.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def run(
+    recipe: str,
+    out: Path | None,
+    seeds: int | None,
+    device: str | None,
+    launcher: str | None,
+    changes: tuple[str, ...],
+    time_limit: float | None,
+    dry_run: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run RECIPE, a name (`algocapture recipes`) or a Python file of your own.
+
+    A file is run as Python: only run files that you trust. A run that was stopped is continued
+    by the same command or by `algocapture resume`.
+    """
+    if seeds is not None:
+        changes += (f"seeds={seeds}",)
+    if device is not None:
+        changes += (f"device={device}",)
+    loaded = load(recipe, changes)
+    folders = _folders(loaded, out)
+    if dry_run:
+        _plan(loaded, folders, as_json)
+        return 0
+    statuses = [
+        go(held, folders[name], loaded.recipe, launcher, time_limit, quiet, as_json)
+        for name, held in loaded.experiments.items()
+    ]
+    return max(statuses)
+
+
+def _folders(loaded: Loaded, out: Path | None) -> dict[str, Path]:
+    stem = Path(loaded.name).stem if loaded.recipe else loaded.name
+    base = out or Path("runs") / stem
+    return {name: base / name for name in loaded.experiments}
+
+
+def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:
+    plans = [_one(held, folders[name]) for name, held in loaded.experiments.items()]
+    if as_json:
+        print_json(plans)
+        return
+    for plan in plans:
+        click.echo(announce(plan))
+
+
+def _one(experiment: Experiment, folder: Path) -> dict[str, Any]:
+    return {
+        "folder": str(folder),
+        "identity": digest(experiment.identity())[:16],
+        "experiment": json.loads(json.dumps(to_json(experiment))),
+        "units": [
+            {"unit": unit, "seeds": experiment.seeds_of(unit), "threads": experiment.threads}
+            for unit in range(experiment.units())
+        ],
+        "sizes": experiment.protocol.sizes(experiment.limits.largest),
+    }

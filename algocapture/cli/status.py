@@ -1,0 +1,45 @@
+"""`algocapture status`: how far a run is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from algocapture.cli.output import print_json
+from algocapture.store import RunFolder
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def status(folder: Path, as_json: bool) -> None:
+    """Say which stages of the run in FOLDER are decided, and whether it is finished."""
+    run = RunFolder(folder)
+    seeds = [_seed(run, seed) for seed in range(run.extension["seeds"])]
+    finished = run.read_result() is not None and run.read_result() == run.result()
+    if as_json:
+        print_json({"folder": str(folder), "finished": finished, "seeds": seeds})
+        return
+    click.echo(f"{folder}: {'finished' if finished else 'not finished'}")
+    for seed in seeds:
+        if seed["stages"]:
+            click.echo(
+                f"  seed {seed['seed']}: {seed['stages']} stages, T = {seed['size']} "
+                f"{seed['outcome']}, P = {seed['spent']:,}"
+            )
+        else:
+            click.echo(f"  seed {seed['seed']}: no stage decided")
+
+
+def _seed(run: RunFolder, seed: int) -> dict[str, Any]:
+    stages = run.stages(seed)
+    last = stages[-1] if stages else {}
+    return {
+        "seed": seed,
+        "stages": len(stages),
+        "size": last.get("size"),
+        "outcome": last.get("outcome"),
+        "spent": last.get("spent"),
+    }

@@ -1,0 +1,139 @@
+"""From an experiment and a folder to a finished run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import algocapture
+from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.unit import work
+from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Stop, Unit
+from algocapture.launch.base import Watch
+from algocapture.protocol.records import is_final
+from algocapture.store import RunFolder
+
+WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The user's own file that defines an experiment, as far as a run's folder cares."""
+
+    path: Path
+    digest: str  # SHA-256 of its bytes
+    changes: tuple[str, ...] = ()  # FIELD=VALUE, as on the command line
+
+
+class UnitsFailed(RuntimeError):
+    """Some units failed; the others are finished and kept."""
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
+        self.outcomes = outcomes
+        lines = [f"{o.name} failed with exit code {o.code} after {o.tries} tries" for o in outcomes]
+        logs = [f"--- {o.name}\n{o.log.rstrip()}" for o in outcomes if o.log]
+        super().__init__("\n".join(lines + logs))
+
+
+def drive(
+    experiment: Experiment,
+    out: Path | str,
+    launcher: Launcher,
+    *,
+    recipe: Recipe | None = None,
+    watch: Watch = lambda name, event: None,
+    notify: Callable[[str], None] | None = None,
+    time_limit: float | None = None,
+) -> bool:
+    """Begin, continue or extend the run in `out`; True when it is complete."""
+    kwargs: dict[str, Any] = {} if notify is None else {"notify": notify}
+    digest = None if recipe is None else recipe.digest
+    with (
+        Stop(time_limit) as stop,
+        RunFolder.enter(
+            out, experiment.identity(), experiment.extension(), recipe=digest, **kwargs
+        ) as run,
+    ):
+        begun = time.time()
+        units = [
+            Unit(
+                name=f"unit-{unit:03d}",
+                call=partial(_call, run, experiment, unit, stop),
+                argv=_argv(run, unit, recipe),
+                threads=experiment.threads,
+            )
+            for unit in unfinished(run, experiment)
+        ]
+        outcomes = launcher.run(units, watch, stop)
+        complete = not unfinished(run, experiment)
+        _write_meta(run, experiment, begun, outcomes)
+        if complete:
+            run.write_result()
+    if failed := [o for o in outcomes if o.code not in (DONE, INTERRUPTED)]:
+        raise UnitsFailed(failed)
+    return complete
+
+
+def unfinished(run: RunFolder, experiment: Experiment) -> list[int]:
+    """The units that have something left to do."""
+    return [u for u in range(experiment.units()) if not _finished(run, experiment, u)]
+
+
+def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
+    for seed in experiment.seeds_of(unit):
+        records = run.stages(seed)
+        if not records or not is_final(records[-1], experiment.protocol, experiment.limits):
+            return False
+    return True
+
+
+def _call(
+    run: RunFolder, experiment: Experiment, unit: int, stop: Callable[[], bool], emit: Emit
+) -> int:
+    return work(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
+
+
+def _argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:
+    command = (sys.executable, "-m", "algocapture", "work", str(run.path), "--unit", str(unit))
+    if recipe is None:
+        return command
+    changes = [word for change in recipe.changes for word in ("--set", change)]
+    return (*command, "--recipe", str(recipe.path), *changes)
+
+
+def _write_meta(
+    run: RunFolder, experiment: Experiment, begun: float, outcomes: list[Outcome]
+) -> None:
+    """Host facts and times, one entry for each time the run was worked on."""
+    session = environment(experiment) | {
+        "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
+        "seconds": round(time.time() - begun, 1),
+        "units": {o.name: {"code": o.code, "tries": o.tries} for o in outcomes},
+    }
+    run.write_meta({"sessions": [*run.read_meta().get("sessions", []), session]})
+
+
+def environment(experiment: Experiment) -> dict[str, Any]:
+    """Host facts: nothing that decides anything."""
+    device = torch.device(experiment.device)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "algocapture": algocapture.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "device": name or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": experiment.threads,
+    }

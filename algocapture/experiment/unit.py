@@ -1,0 +1,103 @@
+"""One unit of work: its engine, advanced until all stages are decided, durable all along."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.messages import Reporter
+from algocapture.launch.base import DONE, INTERRUPTED, Emit
+from algocapture.protocol import Decided, Engine
+from algocapture.store import Checkpoint, RunFolder, UnitFolder
+
+CHECKPOINT_SECONDS = 30.0  # between checkpoints within a stage: what a crash can cost
+
+Records = dict[int, list[dict[str, Any]]]  # by seed
+
+
+def work(
+    run: RunFolder,
+    experiment: Experiment,
+    unit: int,
+    *,
+    emit: Emit = lambda event: None,
+    stop: Callable[[], bool] = lambda: False,
+    wait: float = 0.0,
+) -> int:
+    """Bring a unit to its end, from its last checkpoint if there is one; the exit code."""
+    seeds = experiment.seeds_of(unit)
+    exact = torch.device(experiment.device).type == "cpu"
+    with threads(experiment.threads), run.unit(unit, seeds, exact=exact, wait=wait) as folder:
+        return _Unit(folder, experiment, unit, Reporter(emit, seeds)).finish(stop)
+
+
+class _Unit:
+    def __init__(
+        self, folder: UnitFolder, experiment: Experiment, unit: int, report: Reporter
+    ) -> None:
+        self.folder, self.experiment, self.report = folder, experiment, report
+        self.seeds = experiment.seeds_of(unit)
+        self.engine = engine(experiment, unit)
+        self.records: Records = {seed: [] for seed in self.seeds}
+        self.saved = time.monotonic()
+        if (found := folder.restore()) is not None:
+            self.engine.load(dict(found.arrays), found.state)
+            self.records |= {seed: list(of) for seed, of in found.stages.items()}
+
+    def finish(self, stop: Callable[[], bool]) -> int:
+        while events := self.engine.advance():
+            decided = [event for event in events if isinstance(event, Decided)]
+            for event in decided:
+                # A stage that a limit ended is replaced when a larger one let it go on.
+                held = self.records[self.seeds[event.member]]
+                held[event.record["index"] :] = [event.record]
+            if decided or time.monotonic() - self.saved > CHECKPOINT_SECONDS:
+                self._save(decided)
+            self.report.events(events)
+            if stop():
+                self._save([])
+                return INTERRUPTED
+        return DONE
+
+    def _save(self, decided: list[Decided]) -> None:
+        arrays, state = self.engine.state()
+        weights = {}
+        for event in decided:
+            if self.experiment.keep_models and event.record["outcome"] == "passed":
+                weights[self.seeds[event.member]] = _weights(arrays, event.member)
+        self.folder.commit(Checkpoint(arrays, state, self.records), models=weights)
+        self.saved = time.monotonic()
+
+
+def engine(experiment: Experiment, unit: int) -> Engine:
+    """The engine of a unit at its start."""
+    return Engine(
+        experiment.task,
+        experiment.learner,
+        experiment.protocol,
+        experiment.limits,
+        [experiment.seed(number) for number in experiment.seeds_of(unit)],
+        torch.device(experiment.device),
+    )
+
+
+def _weights(arrays: dict[str, np.ndarray], member: int) -> dict[str, np.ndarray]:
+    prefix = f"learner/{member}/module/"
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """The thread count is part of the result: sums over threads round differently."""
+    former = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(former)

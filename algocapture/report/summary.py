@@ -1,0 +1,96 @@
+"""A run's folder as curves and a verdict. No torch: `verdict` answers at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from algocapture.stats import Curve, Facts, Verdict, judge
+from algocapture.store import RunFolder, StoreError
+
+Stage = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run as the verdict and the report read it."""
+
+    path: Path
+    identity: dict[str, Any]
+    extension: dict[str, Any]
+    meta: dict[str, Any]
+    stages: dict[int, list[Stage]]  # by seed
+    complete: bool
+
+    @property
+    def delta(self) -> float:
+        return float(self.identity["protocol"]["delta"])
+
+    @property
+    def cumulative(self) -> bool:
+        return bool(self.identity["protocol"]["type"] != "WholeInterval")
+
+    def curves(self) -> list[Curve]:
+        """The curve of each seed that has passed or been censored at T0."""
+        return [curve(s, of, self.cumulative) for s, of in self.stages.items() if of]
+
+    def facts(self) -> Facts:
+        """What is stated with the verdict: baselines at the largest size that was passed."""
+        passed = [stage for of in self.stages.values() for stage in of if stage.get("baselines")]
+        largest = max((stage["size"] for stage in passed), default=None)
+        last = [stage["baselines"] for stage in passed if stage["size"] == largest]
+        names = {name for held in last for name in held}
+        means = {n: float(np.mean([held[n] for held in last if n in held])) for n in names}
+        return Facts(delta=self.delta, baselines=dict(sorted(means.items())))
+
+    def verdict(self) -> Verdict:
+        margin, confidence = self.identity["margin"], self.identity["confidence"]
+        return judge(self.curves(), margin, confidence, self.facts())
+
+    def to_json(self) -> dict[str, Any]:
+        """What `verdict --json` prints."""
+        verdict = self.verdict()
+        return {
+            **verdict.to_json(),
+            "delta": self.delta,
+            "complete": self.complete,
+            "sentence": verdict.sentence(self.delta),
+            "curves": [
+                {
+                    "seed": held.seed,
+                    "sizes": list(held.sizes),
+                    "spent": list(held.spent),
+                    "spent_low": list(held.spent_low or held.spent),
+                    "censored": held.censored,
+                }
+                for held in self.curves()
+            ],
+        }
+
+
+def summarise(path: Path | str) -> Summary:
+    """Read a run, finished or not; damaged files are a StoreError."""
+    run = RunFolder(path)
+    stages = {seed: run.stages(seed) for seed in run.seeds()}
+    if not any(stages.values()):
+        raise StoreError(f"{run.path} has no decided stage yet: `algocapture resume` continues it")
+    complete = run.read_result() == run.result()
+    return Summary(run.path, run.identity, run.extension, run.read_meta(), stages, complete)
+
+
+def curve(seed: int, stages: list[Stage], cumulative: bool) -> Curve:
+    """P(T) of one seed from its decided stages."""
+    try:
+        return Curve(
+            sizes=[stage["size"] for stage in stages],
+            spent=[stage["spent"] for stage in stages],
+            spent_low=[stage["spent_low"] for stage in stages],
+            censored=stages[-1]["outcome"] == "censored",
+            cumulative=cumulative,
+            seed=seed,
+        )
+    except KeyError as error:
+        raise StoreError(f"the stages of seed {seed} lack the field {error}") from error
