@@ -1,6 +1,8 @@
 """Graph tasks against networkx, the radius against its closed form and Monte Carlo."""
 
+import doctest
 import math
+import sys
 
 import networkx
 import numpy as np
@@ -250,6 +252,13 @@ def test_the_smaller_degree_bounds_the_cut(torus):
     assert torch.equal(task.end_degrees(batch.inputs), ends)
     assert (batch.targets <= ends.amin(1)).all()
     assert (batch.targets < ends.amin(1)).any()
+
+
+@pytest.mark.parametrize("kind", [ShortestPath, MinCut])
+def test_the_worked_instance(kind):
+    found = doctest.testmod(sys.modules[kind.__module__])
+    assert found.attempted >= 2
+    assert found.failed == 0
 
 
 def test_description_adds_up():
