@@ -21,6 +21,7 @@ VERBS = {
     "resume": "Continue a run that was stopped at any instant.",
     "verdict": "Judge a run: captured, not captured or undecided, and how sure.",
     "status": "How far a run is.",
+    "eval": "Accuracy against size, without adaptation.",
     "verify": "Check all hashes of a run and rebuild its result.",
     "tasks": "List the tasks: what is to be learnt, with all fields.",
     "show": "Show instances of a task, its labels and its baselines.",

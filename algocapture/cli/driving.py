@@ -12,18 +12,9 @@ from rich.console import Console
 
 from algocapture.cli.progress import Progress
 from algocapture.cli.verdict import conclude
-from algocapture.config import from_json
 from algocapture.experiment import Experiment, Recipe, UnitsFailed, drive
 from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
 from algocapture.report import summarise
-from algocapture.store import RunFolder
-
-
-def stored_experiment(folder: RunFolder) -> Experiment:
-    """The experiment that a run's configuration describes."""
-    held = from_json(folder.identity | folder.extension)
-    assert isinstance(held, Experiment), "config.json holds no experiment"
-    return held
 
 
 def go(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from algocapture.cli.driving import go, stored_experiment
+from algocapture.cli.driving import go
 from algocapture.cli.loading import changed, load
 from algocapture.cli.run import LAUNCHERS
+from algocapture.experiment import stored_experiment
 from algocapture.store import RunFolder
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from algocapture.cli.driving import stored_experiment
 from algocapture.cli.loading import load
 from algocapture.config import ConfigError, difference
+from algocapture.experiment import stored_experiment
 from algocapture.experiment import work as work_on
 from algocapture.launch import Stop, connect
 from algocapture.store import RunFolder

@@ -2,6 +2,17 @@
 
 from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.driver import Recipe, UnitsFailed, drive, unfinished
+from algocapture.experiment.probing import evaluate, load_model, stored_experiment
 from algocapture.experiment.unit import work
 
-__all__ = ["Experiment", "Recipe", "UnitsFailed", "drive", "unfinished", "work"]
+__all__ = [
+    "Experiment",
+    "Recipe",
+    "UnitsFailed",
+    "drive",
+    "evaluate",
+    "load_model",
+    "stored_experiment",
+    "unfinished",
+    "work",
+]

@@ -88,7 +88,7 @@ def engine(experiment: Experiment, unit: int) -> Engine:
 
 
 def _weights(arrays: dict[str, np.ndarray], member: int) -> dict[str, np.ndarray]:
-    prefix = f"learner/{member}/module/"
+    prefix = f"learner/{member}/model/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 

@@ -1,0 +1,112 @@
+"""The trained modules of a run, for probing and for accuracy against size on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from algocapture.config import from_json
+from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.unit import threads
+from algocapture.learners.sgd import SGD, SGDLearner
+from algocapture.stats.sequential import confidence_interval
+from algocapture.store import RunFolder, StoreError
+from algocapture.types import torch_generator
+
+CHUNK = 256  # instances evaluated at a time
+
+
+def stored_experiment(run: RunFolder) -> Experiment:
+    """The experiment that a run's configuration describes."""
+    held = from_json(run.identity | run.extension)
+    if not isinstance(held, Experiment):
+        raise StoreError(f"{run.path} is a run of {type(held).__name__}, not of an Experiment")
+    return held
+
+
+def load_model(
+    folder: Path | str, seed: int, size: int, experiment: Experiment | None = None
+) -> nn.Module:
+    """The module of a seed as it passed `size`, in evaluation mode.
+
+    A run of the user's own task or module needs its `experiment`, which the file defines.
+    """
+    run = RunFolder(folder)
+    return _learner(run, experiment or stored_experiment(run), seed, size).module(0)
+
+
+def evaluate(
+    run: RunFolder,
+    experiment: Experiment,
+    sizes: Sequence[int],
+    samples: int,
+    trained: int | None = None,
+) -> list[dict[str, Any]]:
+    """Error at other sizes without adaptation, a row for each seed and size.
+
+    `trained` is the size after whose stage the weights are taken; None: the largest passed.
+    Instances come from seeds of their own and are never counted as training.
+    """
+    if samples < 1:
+        raise ValueError(f"samples must be >= 1, got {samples!r}")
+    rows = []
+    with threads(experiment.threads):
+        for seed in run.seeds():
+            last = trained or _largest(run, seed)
+            if last is None:
+                continue
+            learner = _learner(run, experiment, seed, last)
+            rows += [_row(learner, experiment, seed, last, size, samples) for size in sizes]
+    if not rows:
+        raise StoreError(f"{run.path} has no kept weights: no stage was passed")
+    return rows
+
+
+def _row(
+    learner: SGDLearner, experiment: Experiment, seed: int, trained: int, size: int, samples: int
+) -> dict[str, Any]:
+    task, device = experiment.task, torch.device(experiment.device)
+    stream = experiment.seed(seed).child("evaluate", trained, size)
+    errors = []
+    for chunk, start in enumerate(range(0, samples, CHUNK)):
+        generator = torch_generator(stream.child(chunk), device)
+        batch = task.sample(size, min(CHUNK, samples - start), generator)
+        (prediction,) = learner.predict([batch])
+        assert prediction is not None
+        errors.append(task.error(prediction.values, batch).cpu().numpy())
+    joined = np.concatenate(errors)
+    low, high = confidence_interval(joined)
+    row = {"seed": seed, "trained": trained, "size": size, "n": samples}
+    return row | {"error": float(joined.mean()), "low": low, "high": high}
+
+
+def _largest(run: RunFolder, seed: int) -> int | None:
+    passed = [stage["size"] for stage in run.stages(seed) if stage["outcome"] == "passed"]
+    return max(passed, default=None)
+
+
+def _learner(run: RunFolder, experiment: Experiment, seed: int, size: int) -> SGDLearner:
+    """A population of one with the weights of a passed stage."""
+    config = experiment.learner
+    if not isinstance(config, SGD):
+        raise ValueError(f"{type(config).__name__} has no module to load")
+    sizes = [stage["size"] for stage in run.stages(seed)]
+    if size not in sizes:
+        raise ValueError(f"size = {size!r} is no stage of seed {seed}; stages: {sizes}")
+    weights = run.load_model(seed, sizes.index(size))
+    stream = experiment.seed(seed).child("learner")
+    learner = config.build(experiment.task, [stream], torch.device(experiment.device))
+    module = learner.module(0)
+    held = dict(module.named_parameters()) | dict(module.named_buffers())
+    if held.keys() != weights.keys():
+        raise StoreError(f"the weights are of another module: {held.keys() ^ weights.keys()}")
+    with torch.no_grad():
+        for name, tensor in held.items():
+            tensor.copy_(torch.from_numpy(weights[name]))
+    module.eval()
+    return learner
