@@ -8,7 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from algocapture.models import ModelConfig, SimplifiedTransformer, Transformer
-from algocapture.tasks import Induction, MinCut, ShortestPath, Sorting, StringMatch, Task
+from algocapture.tasks import (
+    GrammarRecognition,
+    Induction,
+    MinCut,
+    ShortestPath,
+    Sorting,
+    StringMatch,
+    Task,
+)
 from algocapture.types import TaskSpec
 
 
@@ -29,6 +37,7 @@ TASKS = [
     TaskCase(Induction(vocab=2), (4, 11)),
     TaskCase(Sorting(), (1, 2, 50)),
     TaskCase(Sorting(vocab=40_000), (1, 30)),
+    TaskCase(GrammarRecognition(), (3, 4, 50), balanced=True, on_gpu=False),
     TaskCase(ShortestPath(), (2, 3, 60)),
     TaskCase(ShortestPath(torus=True, coordinates="radius", dimension=3), (2, 40)),
     TaskCase(ShortestPath(connected=True, boundary_corrected=True), (2, 30), on_gpu=False),

@@ -41,6 +41,7 @@ class Tables(NamedTuple):
     child_at: Integers  # by left child B of A -> B C
     child_parent: Integers
     child_right: Integers
+    child_weight: Floats
     token_at: Integers  # by terminal a of A -> a
     token_parent: Integers
     token_weight: Floats
@@ -81,29 +82,41 @@ def _recognise(tables: Tables, tokens: Integers, rows: Words) -> bool:
     Bits are final in order of e, as an end of A from i lies beyond the end of its left child.
     """
     length = len(tokens)
-    words = (length >> 6) + 1
-    variables = rows.shape[1]
     for i in range(length - 1, -1, -1):
-        row = rows[i]
-        row[:] = np.uint64(0)
-        bit = ONE << np.uint64((i + 1) & 63)
+        rows[i] = np.uint64(0)
         for r in range(tables.token_at[tokens[i]], tables.token_at[tokens[i] + 1]):
-            row[tables.token_parent[r], (i + 1) >> 6] |= bit
-        for e in range(i + 1, length):
-            word, shift = e >> 6, np.uint64(e & 63)
-            for b in range(variables):
-                if (row[b, word] >> shift) & ONE:
-                    _extend(tables, row, rows[e], b, word, words)
+            rows[i, tables.token_parent[r], (i + 1) >> 6] |= ONE << np.uint64((i + 1) & 63)
+        _extend(tables.child_at, tables.child_parent, tables.child_right, rows, i, length)
     return (rows[0, tables.start, length >> 6] >> np.uint64(length & 63)) & ONE == ONE
 
 
 @compiled
-def _extend(tables: Tables, row: Words, after: Words, b: int, word: int, words: int) -> None:
-    """For every A -> b C: whatever C reaches from where b ended, A reaches."""
-    for r in range(tables.child_at[b], tables.child_at[b + 1]):
-        a, c = tables.child_parent[r], tables.child_right[r]
-        for w in range(word, words):
-            row[a, w] |= after[c, w]
+def _extend(
+    child_at: Integers,
+    child_parent: Integers,
+    child_right: Integers,
+    rows: Words,
+    i: int,
+    length: int,
+) -> None:
+    """All spans from i, given those from later positions.
+
+    It takes plain arrays, as do the loops below it: to hand over all of `tables` costs a reference
+    count for each of its arrays, many times the work of the call.
+    """
+    for e in range(i + 1, length):
+        word, shift = e >> 6, np.uint64(e & 63)
+        for b in range(rows.shape[1]):
+            if not (rows[i, b, word] >> shift) & ONE:
+                continue
+            for r in range(child_at[b], child_at[b + 1]):
+                _unite(rows, i, child_parent[r], e, child_right[r])
+
+
+@compiled
+def _unite(rows: Words, i: int, a: int, e: int, c: int) -> None:
+    for w in range(e >> 6, rows.shape[2]):
+        rows[i, a, w] |= rows[e, c, w]
 
 
 @compiled
@@ -126,30 +139,47 @@ def recognise(tables: Tables, inputs: Integers, targets: Integers) -> None:
 def inside(tables: Tables, inputs: Integers, leaf: float, sums: Floats) -> None:
     """sums[n] = summed weight of the parses of inputs[n], each leaf's weight times `leaf`."""
     length = inputs.shape[1]
-    variables = len(tables.binary_at) - 1
-    chart = np.empty((variables, length, length + 1), np.float64)  # [A, i, e]
-    mirror = np.empty((variables, length + 1, length), np.float64)  # [A, e, i]
+    chart = np.empty((length, len(tables.binary_at) - 1, length + 1), np.float64)  # [i, A, e]
     for n in range(len(inputs)):
         chart[:] = 0.0
-        mirror[:] = 0.0
-        for i in range(length):
+        for i in range(length - 1, -1, -1):
             token = inputs[n, i]
             for r in range(tables.token_at[token], tables.token_at[token + 1]):
-                a = tables.token_parent[r]
-                chart[a, i, i + 1] = mirror[a, i + 1, i] = tables.token_weight[r] * leaf
-        for span in range(2, length + 1):
-            for i in range(length - span + 1):
-                e = i + span
-                for a in range(variables):
-                    total = 0.0
-                    for r in range(tables.binary_at[a], tables.binary_at[a + 1]):
-                        b, c = tables.left[r], tables.right[r]
-                        part = 0.0
-                        for m in range(i + 1, e):
-                            part += chart[b, i, m] * mirror[c, e, m]
-                        total += tables.weight[r] * part
-                    chart[a, i, e] = mirror[a, e, i] = total
-        sums[n] = chart[tables.start, 0, length]
+                chart[i, tables.token_parent[r], i + 1] = tables.token_weight[r] * leaf
+            _accumulate(
+                tables.child_at,
+                tables.child_parent,
+                tables.child_right,
+                tables.child_weight,
+                chart,
+                i,
+            )
+        sums[n] = chart[0, tables.start, length]
+
+
+@compiled
+def _accumulate(
+    child_at: Integers,
+    child_parent: Integers,
+    child_right: Integers,
+    child_weight: Floats,
+    chart: Floats,
+    i: int,
+) -> None:
+    """As `_extend`, with sums of weights in the place of bits."""
+    for e in range(i + 1, len(chart)):
+        for b in range(chart.shape[1]):
+            if chart[i, b, e] == 0.0:
+                continue
+            for r in range(child_at[b], child_at[b + 1]):
+                factor = child_weight[r] * chart[i, b, e]
+                _add(chart, i, child_parent[r], e, child_right[r], factor)
+
+
+@compiled
+def _add(chart: Floats, i: int, a: int, e: int, c: int, factor: float) -> None:
+    for end in range(e + 1, chart.shape[2]):
+        chart[i, a, end] += factor * chart[e, c, end]
 
 
 @compiled
@@ -167,12 +197,7 @@ def partition(tables: Tables, longest: int) -> tuple[Floats, float]:
             table[a, 1] += tables.terminal_weight[r]
     for length in range(2, longest + 1):
         for a in range(variables):
-            for r in range(tables.binary_at[a], tables.binary_at[a + 1]):
-                b, c = table[tables.left[r]], table[tables.right[r]]
-                part = 0.0
-                for k in range(1, length):
-                    part += b[k] * c[length - k]
-                table[a, length] += tables.weight[r] * part
+            table[a, length] = _convolved(tables, table, a, length)
         largest = table[:, length].max()
         if largest > 0.0 and not 1e-100 < largest < 1e100:
             change = np.log(largest) / length
@@ -180,6 +205,19 @@ def partition(tables: Tables, longest: int) -> tuple[Floats, float]:
             for k in range(1, length + 1):
                 table[:, k] *= np.exp(-change * k)
     return table, rate
+
+
+@compiled
+def _convolved(tables: Tables, table: Floats, a: int, length: int) -> float:
+    """Sum over rules A -> B C and lengths k of W Z[B, k] Z[C, L - k]."""
+    total = 0.0
+    for r in range(tables.binary_at[a], tables.binary_at[a + 1]):
+        b, c = table[tables.left[r]], table[tables.right[r]]
+        part = 0.0
+        for k in range(1, length):
+            part += b[k] * c[length - k]
+        total += tables.weight[r] * part
+    return total
 
 
 # Sampling.
@@ -192,17 +230,17 @@ def _split(tables: Tables, table: Floats, a: int, length: int, u: float) -> tupl
     The walk goes inwards from both ends: splits follow a power law, so it ends early.
     """
     left = u * table[a, length]
+    first, stop = tables.binary_at[a], tables.binary_at[a + 1]
     rule, size = -1, 0
     for j in range(length - 1):
         k = length - 1 - j // 2 if j % 2 else j // 2 + 1
-        for r in range(tables.binary_at[a], tables.binary_at[a + 1]):
-            mass = tables.weight[r] * table[tables.left[r], k]
-            mass *= table[tables.right[r], length - k]
+        for r in range(first, stop):
+            mass = tables.weight[r] * table[tables.left[r], k] * table[tables.right[r], length - k]
+            left -= mass
             if mass > 0.0:
                 rule, size = r, k  # the last one stands if rounding leaves a remainder
-                left -= mass
-                if left < 0.0:
-                    return rule, size
+            if left < 0.0:
+                return rule, size
     return rule, size
 
 
@@ -293,9 +331,7 @@ def _choose_intruder(tables: Tables, table: Floats, node: Integers, state: Words
 
 
 @compiled
-def _mutant(
-    tables: Tables, table: Floats, tokens: Integers, nodes: Integers, state: Words
-) -> bool:
+def _mutant(tables: Tables, table: Floats, tokens: Integers, nodes: Integers, state: Words) -> bool:
     """A member with one subtree replaced by an intruder's of equal length; False if impossible."""
     length = len(tokens)
     _grow(tables, table, tables.start, 0, length, tokens, nodes, state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from algocapture.config import register
 from algocapture.rng import Seed
 from algocapture.tasks import cyk, grammars
-from algocapture.tasks.base import Exponents, Task, check_sampling
+from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling
 from algocapture.tasks.compiled import in_threads
 from algocapture.tasks.cyk import Floats, Integers
 from algocapture.tasks.grammars import Grammar
@@ -23,6 +23,7 @@ from algocapture.types import Batch, TaskSpec
 FIT = 4096  # instances on which a baseline is fitted
 PROBES = 1000  # mutants tried before a size counts as having no negatives
 TRIES = 100_000  # mutants tried for one negative at a size that has some
+NO_MEMBERS = "no string of this length is in the language"
 DRAWN = ("variables", "terminals", "binary_rules", "terminal_rules", "grammar_seed")
 
 
@@ -64,10 +65,10 @@ class GrammarRecognition(Task):
     def __post_init__(self) -> None:
         if self.rules is not None:
             self._check_alone()
-        self._check_at_least("variables", 2)
-        self._check_at_least("terminals", 1)
-        self._check_at_least("grammar_seed", 0)
-        self._check_at_least("verified_limit", 1)
+        check_integer("variables", self.variables, least=2)
+        check_integer("terminals", self.terminals, least=1)
+        check_integer("grammar_seed", self.grammar_seed, least=0)
+        check_integer("verified_limit", self.verified_limit, least=1)
         self._check_between("binary_rules", self.variables**2, "distinct pairs of variables")
         self._check_between("terminal_rules", self.terminals, "terminals")
         if self.variables * self.terminal_rules < self.terminals:
@@ -85,13 +86,8 @@ class GrammarRecognition(Task):
                     "given: give one or the other"
                 )
 
-    def _check_at_least(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
-
     def _check_between(self, name: str, most: int, what: str) -> None:
-        self._check_at_least(name, 1)
+        check_integer(name, getattr(self, name), least=1)
         if getattr(self, name) > most:
             raise ValueError(
                 f"{name} must be at most {most}, the number of {what}, got {getattr(self, name)}"
@@ -154,6 +150,32 @@ class GrammarRecognition(Task):
             "bigrams": linear_error(self, lambda x: bigram_counts(x, vocab), fitted, fresh),
         }
 
+    def describe(self, size: int, n: int, generator: torch.Generator) -> dict[str, Any]:
+        few = min(n, max(8, 20_000 // size))  # parses are counted in O(size^3)
+        members = self.members(size, few, generator)
+        density, stderr = self.density(size, few, generator)
+        return super().describe(size, n, generator) | {
+            "density": {"value": density, "stderr": stderr},
+            "ambiguous_members": float((self.parses(members) > 1).double().mean()),
+            "mutants_kept": self.kept(size, n, generator),
+        }
+
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        """Terminals as letters, while there are enough of them."""
+        return [
+            (chr(97 + a) if self.grammar.terminals <= 26 else str(a), "") for a in instance.tolist()
+        ]
+
+    def members(self, size: int, n: int, generator: torch.Generator) -> Tensor:
+        """Strings in the language, drawn by their trees."""
+        check_integer("size", size, least=1)
+        check_integer("n", n, least=1)
+        table, _ = _partition(self.grammar, size)
+        if not table[self.grammar.start, size] > 0:
+            raise ValueError(f"size = {size}: {NO_MEMBERS}")
+        inputs, _ = _strings(self.grammar, size, np.ones(n, np.int64), _key(generator), 0)
+        return torch.from_numpy(inputs).to(generator.device)
+
     def kept(self, size: int, n: int, generator: torch.Generator) -> float:
         """Fraction of mutants that are still in the language (before they are drawn again)."""
         self._check_size(size, n, generator)
@@ -167,8 +189,7 @@ class GrammarRecognition(Task):
         A member w of probability p(w) counts 1/p(w): that is unbiased for the number of members,
         and tells 1e-100 from 1e-50, where uniform strings would show no member at all.
         """
-        self._check_size(size, n, generator)
-        members, _ = _strings(self.grammar, size, np.ones(n, np.int64), _key(generator), 0)
+        members = self._tokens(self.members(size, n, generator))
         tables = grammars.tables(self.grammar)
         table, rate = _partition(self.grammar, size)
         leaf = self.grammar.terminals * np.exp(-rate)
@@ -179,8 +200,7 @@ class GrammarRecognition(Task):
         """Number of parse trees of each string, float64."""
         tables = grammars.tables(self.grammar)
         unit = tables._replace(
-            weight=np.ones_like(tables.weight),
-            terminal_weight=np.ones_like(tables.terminal_weight),
+            child_weight=np.ones_like(tables.child_weight),
             token_weight=np.ones_like(tables.token_weight),
         )
         return torch.from_numpy(_inside(unit, self._tokens(inputs), 1.0)).to(inputs.device)
@@ -247,7 +267,7 @@ def _obstacle(grammar: Grammar, size: int) -> str:
     """Why there is no batch of this size; empty if there is."""
     table, _ = _partition(grammar, size)
     if not table[grammar.start, size] > 0:
-        return "no string of this length is in the language"
+        return NO_MEMBERS
     _, attempts = _strings(grammar, size, np.zeros(1, np.int64), 0, PROBES)
     if attempts[0] == 0:
         return (
@@ -276,7 +296,5 @@ def _smallest(grammar: Grammar, limit: int) -> int:
 
 def _inside(tables: cyk.Tables, tokens: Integers, leaf: float) -> Floats:
     sums = np.empty(len(tokens))
-    in_threads(
-        lambda at, end: cyk.inside(tables, tokens[at:end], leaf, sums[at:end]), len(tokens)
-    )
+    in_threads(lambda at, end: cyk.inside(tables, tokens[at:end], leaf, sums[at:end]), len(tokens))
     return sums

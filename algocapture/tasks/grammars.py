@@ -51,9 +51,7 @@ class Grammar:
             )
 
 
-def _check_rules(
-    name: str, rules: tuple[tuple[int, ...], ...], bounds: tuple[int, ...]
-) -> None:
+def _check_rules(name: str, rules: tuple[tuple[int, ...], ...], bounds: tuple[int, ...]) -> None:
     for rule in rules:
         inside = len(rule) == len(bounds) and all(
             type(x) is int and 0 <= x < bound for x, bound in zip(rule, bounds, strict=True)
@@ -160,6 +158,7 @@ def tables(grammar: Grammar) -> Tables:
         child_at=child_at,
         child_parent=binary[by_child, 0],
         child_right=binary[by_child, 2],
+        child_weight=weight[by_child],
         token_at=token_at,
         token_parent=terminal[by_token, 0],
         token_weight=terminal_weight[by_token],
