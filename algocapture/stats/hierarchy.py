@@ -3,7 +3,8 @@
 Stage i of seed s costs log d = a_s + log_shape_i(kappa_s) + sigma noise, known to lie in an
 interval (a look's resolution; (0, resolution]; above a budget where censored), with
 kappa_s ~ N(kappa, tau^2). Priors: flat in kappa and log sigma, a_s ~ N(common, WIDE^2), and
-tau ~ half-Student: three to five seeds alone cannot tell tau. docs/theory/verdict.md derives it.
+tau ~ half-Cauchy(SEED_SCALE), for three to five seeds alone cannot tell tau. Derived in
+docs/theory/verdict.md.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr, stdtrit
+from scipy.special import log_ndtr, ndtr
 
 from algocapture.stats.curve import Curve
 from algocapture.stats.growth import log_shape
@@ -22,9 +23,8 @@ from algocapture.stats.sequential import Floats
 
 NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
 WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
-SEED_SCALE = 0.1  # of the half-Student prior of tau, the sd of kappa over seeds
-SEED_DF = 3.0
-SEED_SDS: Floats = SEED_SCALE * stdtrit(SEED_DF, 0.5 + (np.arange(16) + 0.5) / 32)
+SEED_SCALE = 0.055  # of the prior of tau; real runs showed 0.05 to 0.1
+SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(16) + 0.5) / 16)  # its quantiles
 NOISES: Floats = np.geomspace(0.45, 2.2, 13)  # grid of sigma, relative to a first fit
 LEAST_NOISE = 0.02
 FARTHEST = 30.0  # exponents are looked for in [-30, 30]
@@ -85,7 +85,7 @@ class Mixture:
     def quantile(self, q: float) -> float:
         low = float((self.mean - 40 * self.sd).min())
         high = float((self.mean + 40 * self.sd).max())
-        for _ in range(60):
+        for _ in range(45):
             middle = (low + high) / 2
             low, high = (middle, high) if self.below(middle) < q else (low, middle)
         return (low + high) / 2

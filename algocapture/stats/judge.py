@@ -11,7 +11,7 @@ import numpy as np
 from algocapture.stats import evidence
 from algocapture.stats.advice import Situation, advise
 from algocapture.stats.curve import Curve, resolution
-from algocapture.stats.hierarchy import Mixture, SeedFits, fit_seeds, pool, stages_of
+from algocapture.stats.hierarchy import Mixture, SeedFits, Stages, fit_seeds, pool, stages_of
 from algocapture.stats.verdict import Floor, Interval, Outcome, SeedFit, Verdict
 
 
@@ -36,15 +36,11 @@ def judge(
     `not captured` if it lies above the margin, else `undecided`.
     """
     kept, caveats = _usable(curves, margin, confidence)
-    step = resolution(kept)
-    floor = evidence.floor(kept, step)
-    seeds = [stages_of(c, step, cautious=floor.reached) for c in kept]
-    fits = fit_seeds(seeds)
-    posterior = pool(fits)
+    seeds, floor, fits, posterior = fit(kept)
     centre, interval = posterior.centre, posterior.interval(confidence)
     if floor.free:  # no cost at any size: nothing grows
         centre, interval = -math.inf, (-math.inf, -math.inf)
-    outcome, remark = _outcome(interval, margin, floor)
+    outcome, remark = decide(interval, margin, floor)
     means, variances = _own(fits, posterior)
     now = Situation(outcome, centre, interval, margin, kept, variances, posterior, floor)
     sizes = (kept[0].sizes[0], max(c.sizes[c.passed] for c in kept))
@@ -75,6 +71,29 @@ def judge(
     )
 
 
+def fit(curves: Sequence[Curve]) -> tuple[list[Stages], Floor, SeedFits, Mixture]:
+    """The exponent's posterior, and what it was made from."""
+    step = resolution(curves)
+    floor = evidence.floor(curves, step)
+    seeds = [stages_of(c, step, cautious=floor.reached) for c in curves]
+    fits = fit_seeds(seeds)
+    return seeds, floor, fits, pool(fits)
+
+
+def decide(interval: Interval, margin: float, floor: Floor) -> tuple[Outcome, str]:
+    """The outcome that an interval of the exponent means, and a remark on it."""
+    low, high = interval
+    if floor.free:
+        return "captured", "every size was passed without any adaptation"
+    if low > margin:
+        return "not captured", ""
+    if high < margin and low <= 0:
+        return "captured", ""
+    if high < margin:
+        return "undecided", "slower than the margin, faster than log"
+    return "undecided", ""
+
+
 def _usable(
     curves: Sequence[Curve], margin: float, confidence: float
 ) -> tuple[list[Curve], list[str]]:
@@ -102,19 +121,6 @@ def _usable(
         raise ValueError("fewer than three stages were passed after T0 by all seeds together")
     missing = len(curves) - len(kept)
     return kept, [f"{missing} of {len(curves)} seeds have no stage after T0."] if missing else []
-
-
-def _outcome(interval: Interval, margin: float, floor: Floor) -> tuple[Outcome, str]:
-    low, high = interval
-    if floor.free:
-        return "captured", "every size was passed without any adaptation"
-    if low > margin:
-        return "not captured", ""
-    if high < margin and low <= 0:
-        return "captured", ""
-    if high < margin:
-        return "undecided", "slower than the margin, faster than log"
-    return "undecided", ""
 
 
 def _own(fits: SeedFits, posterior: Mixture) -> tuple[np.ndarray, np.ndarray]:

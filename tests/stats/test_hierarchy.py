@@ -1,0 +1,126 @@
+"""The hierarchical model against closed forms and brute-force integrals."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy import stats as scipy_stats
+
+from algocapture.rng import Seed
+from algocapture.stats import Curve
+from algocapture.stats.growth import LAWS, law_shape, log_shape
+from algocapture.stats.hierarchy import (
+    SEED_SCALE,
+    WIDE,
+    SeedFits,
+    _first_fit,
+    fit_seeds,
+    pool,
+    stages_of,
+)
+from algocapture.stats.simulate import World, simulate_curves
+
+SIZES = [10.0, 13.0, 19.0, 25.0]  # uneven steps
+
+
+@pytest.mark.parametrize("kappa", [-2.0, -1e-9, 0.0, 0.004, 0.7, 3.0])
+@pytest.mark.parametrize("cumulative", [True, False])
+def test_expected_costs_against_quadrature(kappa, cumulative):
+    curve = Curve(SIZES, [1.0] * 4, cumulative=cumulative)
+    u = curve.log_sizes()
+    starts = u[:-1] if cumulative else 0 * u[:-1]
+    truth = [
+        integrate.quad(lambda x: math.exp(kappa * x), a, b)[0]
+        for a, b in zip(starts, u[1:], strict=True)
+    ]
+    assert np.exp(log_shape(curve, np.array(kappa))) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_laws_sum_to_their_totals(law):
+    u = Curve(SIZES, [1.0] * 4).log_sizes()
+    totals = {
+        "log": u,
+        "log squared": u**2,
+        "power": np.expm1(0.5 * u) / 0.5,
+        "linear": np.expm1(u),
+    }
+    steps = np.cumsum(np.exp(law_shape(Curve(SIZES, [1.0] * 4), law, 0.5)))
+    whole = np.exp(law_shape(Curve(SIZES, [1.0] * 4, cumulative=False), law, 0.5))
+    assert steps / steps[-1] == pytest.approx(totals[law][1:] / totals[law][-1])
+    assert whole / whole[-1] == pytest.approx(totals[law][1:] / totals[law][-1])
+
+
+def test_without_censoring_a_seed_is_a_regression():
+    g = Seed(4).child("test_hierarchy").numpy()
+    sizes = 10 * 1.2 ** np.arange(16)
+    cost = np.exp(5 + 0.3 * np.arange(15) * math.log(1.2) + 0.4 * g.standard_normal(15))
+    curve = Curve(sizes, np.concatenate([[1e3], 1e3 + np.cumsum(cost)]))
+    fits = fit_seeds([stages_of(curve, 1.0)])
+    line = scipy_stats.linregress(np.arange(15) * math.log(1.2), np.log(cost))
+    # the prior of the cost's log, N(., 3^2), moves the slope by about 1% of its error
+    assert fits.mean[0] == pytest.approx(line.slope, abs=0.02 * line.stderr)
+    ratio = fits.noise / np.sqrt(
+        np.mean((np.log(cost) - line.intercept - line.slope * np.arange(15) * math.log(1.2)) ** 2)
+        * 15
+        / 13
+    )
+    assert np.sqrt(fits.variance[0]) == pytest.approx(ratio * line.stderr, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["free", "censored", "wide"])
+def test_intervals_against_a_double_integral(kind):
+    sizes, sigma = [10.0, 15.0, 22.0, 33.0, 50.0], 0.45
+    spent = [1000.0, 1080.0, 1170.0, 1250.0, 1400.0]
+    if kind == "free":
+        spent[1:] = [1080.0, 1080.0, 1160.0, 1310.0]
+    low = None if kind != "wide" else [900.0, 1030.0, 1100.0, 1190.0, 1290.0]
+    curve = Curve(sizes, spent, spent_low=low, censored=kind == "censored")
+    stages = stages_of(curve, 40.0)
+    fits = fit_seeds([stages])
+    at = int(np.argmin(np.abs(fits.noise - sigma)))
+    sigma, common = fits.noise[at], _first_fit(stages)[1]
+    a, kappa = np.linspace(common - 8, common + 8, 401), np.linspace(-8, 8, 401)
+    log_l = np.zeros((len(kappa), len(a))) - 0.5 * ((a - common) / WIDE) ** 2
+    for i, shape in enumerate(log_shape(curve, kappa).T):
+        z = [(end - a - shape[:, None]) / sigma for end in (stages.low[i], stages.high[i])]
+        if stages.high[i] == stages.low[i]:
+            log_l += scipy_stats.norm.logpdf(z[0])
+        else:
+            log_l += np.log(np.maximum(np.diff(scipy_stats.norm.cdf(z), axis=0)[0], 1e-300))
+    weight = np.exp(log_l - log_l.max()).sum(axis=1)
+    weight /= weight.sum()
+    mean = weight @ kappa
+    assert fits.mean[0, at] == pytest.approx(mean, abs=0.02)
+    assert fits.variance[0, at] == pytest.approx(weight @ (kappa - mean) ** 2, rel=0.03)
+
+
+def test_pooling_known_variances_is_the_weighted_mean():
+    mean, variance = np.array([[0.1], [0.4], [0.2]]), np.array([[0.01], [0.04], [0.02]])
+    posterior = pool(SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance), sds=np.array([0.1]))
+    weight = 1 / (variance + 0.01)
+    assert posterior.centre == pytest.approx(float((weight * mean).sum() / weight.sum()))
+    half = scipy_stats.norm.ppf(0.975) / math.sqrt(weight.sum())
+    assert np.ptp(posterior.interval(0.95)) == pytest.approx(2 * half)
+
+
+def test_pooling_over_tau_against_quadrature():
+    mean, variance = np.array([[0.1], [0.5], [0.2]]), np.array([[0.01], [0.04], [0.02]])
+    posterior = pool(SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance))
+
+    tau, kappa = np.linspace(0, 8, 8001)[:, None, None], np.linspace(-3, 3, 301)[:, None]
+    joint = scipy_stats.halfcauchy.pdf(tau[..., 0], scale=SEED_SCALE) * np.exp(
+        -0.5 * ((mean[:, 0] - kappa) ** 2 / (v := variance[:, 0] + tau**2) + np.log(v)).sum(axis=2)
+    )
+    marginal = joint.sum(axis=0)
+    below = marginal[:150].sum() + marginal[150] / 2
+    assert posterior.below(0.0) == pytest.approx(below / marginal.sum(), abs=0.005)
+
+
+def test_noise_and_seed_spread_are_recovered():
+    world = World(seeds=30, stages=25, noise=0.5, seed_sd=0.3, censored=0.0, cost=300)
+    curves = simulate_curves(world, Seed(4).child("recovered").numpy())
+    posterior = pool(fit_seeds([stages_of(c, 1.0) for c in curves]))
+    assert posterior.noise == pytest.approx(0.5, rel=0.1)
+    assert posterior.seed_sd == pytest.approx(0.3, rel=0.4)
