@@ -1,0 +1,70 @@
+"""The infinitely wide fully-connected network (appendix "The Fully-connected Network")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from algocapture.config import register
+from algocapture.kernels.checks import check_choice, check_count, check_finite, check_variance
+from algocapture.kernels.duals import activation
+
+
+@register
+@dataclass(frozen=True)
+class InfiniteFullyConnected:
+    """K^depth of the appendix: `depth` linear maps with `depth - 1` activations between them."""
+
+    depth: int = 2
+    activation: str = "relu"
+    weight_var: float = 1.0
+    bias_var: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count("depth", self.depth)
+        activation(self.activation)
+        check_variance("weight_var", self.weight_var)
+        check_variance("bias_var", self.bias_var)
+
+    def __call__(
+        self,
+        x1: Float[Tensor, "P1 *features"],
+        x2: Float[Tensor, "P2 *features"] | None = None,
+        kind: str = "nngp",
+    ) -> Float[Tensor, "P1 P2"]:
+        """The exact Gram matrix between two sets of inputs, each flattened."""
+        check_choice("kind", kind, ("nngp", "ntk"))
+        x1 = check_finite("x1", x1)
+        if x1.ndim < 2 or x1[0].numel() == 0:
+            raise ValueError(f"x1 has shape {tuple(x1.shape)}, expected (P, features...)")
+        left = x1.flatten(1)
+        right = left if x2 is None else check_finite("x2", x2).flatten(1)
+        if right.shape[1] != left.shape[1] or right.dtype != left.dtype:
+            raise ValueError(
+                f"x2 has {right.shape[1]} features of {right.dtype}, "
+                f"x1 has {left.shape[1]} of {left.dtype}"
+            )
+        return self._propagate(left, right, kind)
+
+    def _propagate(self, left: Tensor, right: Tensor, kind: str) -> Tensor:
+        phi, width = activation(self.activation), left.shape[1]
+
+        def affine(moment: Tensor) -> Tensor:
+            return self.bias_var + self.weight_var * moment
+
+        q1 = affine(left.square().sum(1, keepdim=True) / width)
+        q2 = affine(right.square().sum(1)[None, :] / width)
+        k = affine(left @ right.T / width)
+        if left is right:  # the same rounding on both sides: correlation exactly 1
+            q1, q2 = k.diagonal()[:, None], k.diagonal()[None, :]
+        theta = k
+        for _ in range(self.depth - 1):
+            slope = phi.derivative(k, q1, q2) if kind == "ntk" else None
+            k = affine(phi.dual(k, q1, q2))
+            q1, q2 = affine(phi.dual(q1, q1, q1)), affine(phi.dual(q2, q2, q2))
+            if slope is not None:
+                theta = torch.addcmul(k, theta, slope, value=self.weight_var)
+        return k if kind == "nngp" else theta
