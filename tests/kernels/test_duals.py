@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import integrate
 
-from algocapture.kernels import InfiniteFullyConnected
+from algocapture.kernels import InfiniteFullyConnected, duals
 from algocapture.kernels.duals import activation, add_activation, correlation, quadrature
 
 COVARIANCES = [(0.3, 1.0, 1.0), (-0.9, 1.0, 1.0), (0.5, 0.4, 2.5), (0.0, 3.0, 0.1), (1.2, 1.5, 1.0)]
@@ -36,8 +36,9 @@ def test_smooth_duals_equal_quadrature(name, case):
         (phi.derivative, slope),
         (phi.gain, lambda u: slope(u) * u),
     ):
-        expected = quadrature(function, nodes=180)(*args)
-        torch.testing.assert_close(dual(*args), expected, rtol=2e-7, atol=1e-9)
+        expected = quadrature(function, nodes=120)(*args)
+        rtol = 1e-4 if name == "tanh" else 2e-7  # tanh is itself by quadrature, on fewer nodes
+        torch.testing.assert_close(dual(*args), expected, rtol=rtol, atol=1e-9)
 
 
 @pytest.mark.parametrize("cosine", [-1.0, -0.7, 0.0, 0.4, 0.99, 1.0])
@@ -80,12 +81,9 @@ def test_correlation_of_rounded_duplicates_is_one():
     assert (correlation(q * 0.3 / 0.3, q, q) == 1).all()
 
 
-def test_an_added_activation_is_a_kernel():
-    if "test_sine" not in InfiniteFullyConnected.__dict__:  # the table lives as long as the process
-        try:
-            add_activation("test_sine", torch.sin)
-        except ValueError:
-            pass
+def test_an_added_activation_is_a_kernel(monkeypatch):
+    monkeypatch.setattr(duals, "_table", dict(duals._table))
+    add_activation("test_sine", torch.sin)
     q = torch.ones(1, dtype=torch.float64)
     c = 0.4 * q
     expected = math.exp(-1) * math.sinh(0.4)  # E[sin u sin v]
