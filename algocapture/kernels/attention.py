@@ -24,7 +24,7 @@ Rows = Float[Tensor, "G Pl Q Pr Q"]  # the same between query rows
 def attend(
     scores: Float[Tensor, "n G P Q T"],
     allowed: Bool[Tensor, "G P Q T"] | None,
-    scale: Float[Tensor, "n"] | float,
+    scale: Float[Tensor, n] | float,
 ) -> Weights:
     """Softmax over the keys that a query may see."""
     if isinstance(scale, Tensor):

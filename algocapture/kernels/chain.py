@@ -186,7 +186,5 @@ def _corner(x: Tensor, stack: Stack, left: slice, right: slice) -> Float[Tensor,
     """A covariance between all tokens, at the last token of each input."""
     end1, end2 = stack.lengths[:, left] - 1, stack.lengths[:, right] - 1
     g, p, q = (torch.arange(x.shape[i], device=x.device) for i in (0, 1, 3))
-    picked = x[
-        g[:, None, None], p[:, None], end1[:, :, None], q[None, None, :], end2[:, None, :]
-    ]
+    picked = x[g[:, None, None], p[:, None], end1[:, :, None], q[None, None, :], end2[:, None, :]]
     return picked[:, :, None, :, None]

@@ -19,7 +19,9 @@ from torch import Tensor
 from algocapture.kernels.checks import check_count
 
 Values = dict[str, Tensor]
-MOST_PARTS = 64  # beyond, neighbours are merged: memory stays bounded and the error is as well known
+MOST_PARTS = (
+    64  # beyond, neighbours are merged: memory stays bounded and the error is as well known
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +119,9 @@ class Estimates(Mapping[str, Estimate]):
 
 
 def _mean(parts: Sequence[Values]) -> Values:
-    return {k: sum(p[k] for p in parts[1:]) / len(parts) + parts[0][k] / len(parts) for k in parts[0]}
+    return {
+        k: sum(p[k] for p in parts[1:]) / len(parts) + parts[0][k] / len(parts) for k in parts[0]
+    }
 
 
 def _part(work: Work, runs: int) -> Values:

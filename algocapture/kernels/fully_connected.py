@@ -31,8 +31,8 @@ class InfiniteFullyConnected:
 
     def __call__(
         self,
-        x1: Float[Tensor, "P1 *features"],
-        x2: Float[Tensor, "P2 *features"] | None = None,
+        x1: Float[Tensor, P1 * features],
+        x2: Float[Tensor, P2 * features] | None = None,
         kind: str = "nngp",
     ) -> Float[Tensor, "P1 P2"]:
         """The exact Gram matrix between two sets of inputs, each flattened."""

@@ -48,7 +48,7 @@ def unpad(x: Float[Tensor, "P T d"], mask: Bool[Tensor, "P T"]) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Stack:
-    """P inputs as the rows of a root of the layer-0 covariance: tokens / sqrt(d), 0 where padded."""
+    """P inputs as rows of a root of the layer-0 covariance: tokens / sqrt(d), 0 where padded."""
 
     root: Float[Tensor, "G P T d"]
     lengths: Int[Tensor, "G P"]
@@ -75,7 +75,7 @@ class Stack:
         return tokens < self.lengths[..., None]
 
     def allowed(self, causal: bool) -> Bool[Tensor, "G P T T"] | None:
-        """The keys that each query sees. A padded query sees the real tokens, so no row is empty."""
+        """The keys that each query sees. A padded query sees real tokens, so no row is empty."""
         tokens = self.root.shape[2]
         full = bool((self.lengths == tokens).all())
         if full and not causal:

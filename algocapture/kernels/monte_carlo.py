@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def start(kernel: Kernel, request: Request) -> Estimates:
         run.check_range()
     parts = run.parts()
     heads = len(kernel.scales)
-    size = -(-(-(-request.samples // parts)) // heads) * heads
+    size = math.ceil(math.ceil(request.samples / parts) / heads) * heads
 
     def draw(n: int) -> Values:
         with precision(name):

@@ -51,7 +51,5 @@ class GrowingRoot:
         top = torch.cat([self.factor, zero(n, s)], 1)
         bottom = torch.cat([lower, corner], 1)
         inverse_top = torch.cat([self.inverse, zero(r, m)], 1)
-        inverse_bottom = torch.cat(
-            [-corner_inverse @ lower @ self.inverse, corner_inverse], 1
-        )
+        inverse_bottom = torch.cat([-corner_inverse @ lower @ self.inverse, corner_inverse], 1)
         return GrowingRoot(torch.cat([top, bottom]), torch.cat([inverse_top, inverse_bottom]))

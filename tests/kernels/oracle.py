@@ -54,7 +54,7 @@ def _attention(own1, own2, cross, ntk, scale, projection, count, causal):
         def mean(x):
             return weights @ x
 
-        def trace(m, n):  # noqa: B023
+        def trace(m, n):
             return scale**2 * mean(((j1.mT @ m @ j2) * n).sum((1, 2)))  # noqa: B023
 
         sigma[a, b] = mean(((a1 @ cross) * a2).sum(1))
