@@ -12,9 +12,11 @@ from algocapture.learners.base import Prediction, Step
 from algocapture.learners.flops import counted_flops
 from algocapture.learners.isolation import GlobalGenerator
 from algocapture.learners.losses import ValueLoss, answers, total_loss
+from algocapture.learners.optimisers import Optimiser
 from algocapture.types import Batch
 
 State = dict[str, np.ndarray]
+GENERATOR = "generator/"
 BACKWARD = 2  # a backward pass has two products for each of the forward pass
 
 
@@ -24,7 +26,7 @@ class Member:
     def __init__(
         self,
         module: nn.Module,
-        optimiser: torch.optim.Optimizer,
+        optimiser: Optimiser,
         generator: GlobalGenerator,
         *,
         lr: Callable[[int], float],
@@ -48,13 +50,11 @@ class Member:
         flops = (1 + BACKWARD) * len(batch) * self.forward_flops(batch.inputs)
         with self.generator.use():
             self.module.train()
-            self.optimiser.zero_grad(set_to_none=True)
+            self.module.zero_grad(set_to_none=True)
             loss = self._accumulate(batch)
             if self.clip is not None:
                 nn.utils.clip_grad_norm_(self.module.parameters(), self.clip)
-            for group in self.optimiser.param_groups:
-                group["lr"] = self.lr(self.steps)
-            self.optimiser.step()
+            self.optimiser.step(self.lr(self.steps), self.steps)
         self.steps += 1
         return Step(loss=float(loss), flops=flops)
 
@@ -103,59 +103,35 @@ class Member:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
     def state(self) -> State:
-        """`model/NAME`, `optimiser/NAME/KEY`, `generator/DEVICE`, `steps`."""
-        state = {f"model/{name}": _numpy(value) for name, value in self._tensors()}
-        for name, parameter in self.module.named_parameters():
-            for key, value in self.optimiser.state.get(parameter, {}).items():
-                if value is not None:
-                    state[f"optimiser/{name}/{key}"] = _numpy(value)
-        state |= {f"generator/{name}": value for name, value in self.generator.state().items()}
+        """`model/NAME`, `optimiser/SLOT/NAME`, `generator/DEVICE`, `steps`."""
+        state = {name: tensor.detach().cpu().numpy().copy() for name, tensor in self._tensors()}
+        state |= {f"{GENERATOR}{name}": value for name, value in self.generator.state().items()}
         return state | {"steps": np.array(self.steps)}
 
     def load(self, state: State) -> None:
         tensors = dict(self._tensors())
-        held = {key.removeprefix("model/") for key in state if key.startswith("model/")}
+        held = {key for key in state if key.startswith(("model/", "optimiser/"))}
         if held != set(tensors):
             raise ValueError(
-                f"state is of another module: it differs in {sorted(held ^ set(tensors))[:5]}"
+                f"state is of another learner: it differs in {sorted(held ^ set(tensors))[:4]}"
             )
+        for name, tensor in tensors.items():
+            if state[name].shape != tuple(tensor.shape):
+                raise ValueError(
+                    f"state has {name} of shape {state[name].shape}, expected {tuple(tensor.shape)}"
+                )
         with torch.no_grad():
             for name, tensor in tensors.items():
-                array = state[f"model/{name}"]
-                if array.shape != tuple(tensor.shape):
-                    raise ValueError(
-                        f"state has {name} of shape {array.shape}, expected {tuple(tensor.shape)}"
-                    )
-                tensor.copy_(torch.from_numpy(array))
-        self._load_optimiser(state)
-        prefix = "generator/"
+                tensor.copy_(torch.from_numpy(state[name]))
         self.generator.load(
-            {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            {k.removeprefix(GENERATOR): v for k, v in state.items() if k.startswith(GENERATOR)}
         )
         self.steps = int(state["steps"])
 
-    def _load_optimiser(self, state: State) -> None:
-        names = {parameter: name for name, parameter in self.module.named_parameters()}
-        groups = self.optimiser.state_dict()["param_groups"]
-        held: dict[int, dict[str, Tensor]] = {}
-        for described, group in zip(groups, self.optimiser.param_groups, strict=True):
-            for index, parameter in zip(described["params"], group["params"], strict=True):
-                prefix = f"optimiser/{names[parameter]}/"
-                entries = {
-                    key.removeprefix(prefix): torch.from_numpy(value.copy())
-                    for key, value in state.items()
-                    if key.startswith(prefix)
-                }
-                if entries:
-                    held[index] = entries
-        # torch's own loader knows which entries belong on the device.
-        self.optimiser.load_state_dict({"state": held, "param_groups": groups})
-
     def _tensors(self) -> Iterator[tuple[str, Tensor]]:
-        """Parameters and all buffers; a parameter used twice appears once."""
-        yield from self.module.named_parameters()
-        yield from self.module.named_buffers()
-
-
-def _numpy(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().cpu().numpy().copy()
+        """Parameters and all buffers, one used twice but once, and what the optimiser keeps."""
+        for name, tensor in (*self.module.named_parameters(), *self.module.named_buffers()):
+            yield f"model/{name}", tensor
+        for key, slot in self.optimiser.slots.items():
+            for name, tensor in slot.items():
+                yield f"optimiser/{key}/{name}", tensor

@@ -20,6 +20,7 @@ from algocapture.learners.base import Learner, LearnerConfig, Prediction, Step
 from algocapture.learners.isolation import GlobalGenerator
 from algocapture.learners.losses import ValueLoss
 from algocapture.learners.member import Member
+from algocapture.learners.optimisers import AdamW, Momentum, Optimiser
 from algocapture.models.base import ModelConfig
 from algocapture.models.checks import check_bool, check_choice, check_integer, check_number
 from algocapture.rng import Seed
@@ -82,7 +83,7 @@ class SGD(LearnerConfig):
                 )
         return Member(
             module,
-            self._optimiser(module, device),
+            self._optimiser(module),
             generator,
             lr=self.learning_rate,
             flops=partial(self.model.flops, spec),
@@ -93,16 +94,11 @@ class SGD(LearnerConfig):
             compiled=self.compile,
         )
 
-    def _optimiser(self, module: nn.Module, device: torch.device) -> torch.optim.Optimizer:
-        trained = [p for p in module.parameters() if p.requires_grad]
-        groups = [
-            {"params": [p for p in trained if p.ndim >= 2], "weight_decay": self.weight_decay},
-            {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-        ]
+    def _optimiser(self, module: nn.Module) -> Optimiser:
+        parameters = dict(module.named_parameters())
         if self.optimiser == "sgd":
-            return torch.optim.SGD(groups, lr=self.lr, momentum=self.momentum)
-        fused = device.type == "cuda"
-        return torch.optim.AdamW(groups, lr=self.lr, betas=self.betas, fused=fused)
+            return Momentum(parameters, self.weight_decay, self.momentum)
+        return AdamW(parameters, self.weight_decay, self.betas)
 
 
 class SGDLearner(Learner):

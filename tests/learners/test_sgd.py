@@ -211,7 +211,9 @@ def test_warm_up_counts_steps_over_all_stages_and_survives_a_restart():
     fresh = config.build(task, [Seed(0)], CPU)
     fresh.load(learner.state())
     fresh.step([batch(task, 3)])
-    assert fresh.population[0].optimiser.param_groups[0]["lr"] == 0.5
+    assert fresh.population[0].steps == 4
+    whole = trained(config, task, [Seed(0)], range(4))
+    assert_same(fresh.state(), whole.state())
 
 
 def test_plain_sgd_takes_the_step_of_the_textbook():
@@ -258,7 +260,7 @@ def test_state_of_another_model_is_refused():
     task = LastToken()
     state = SGD(SMALL).build(task, [Seed(0)], CPU).state()
     for other, words in [
-        (replace(SMALL, depth=2), "another module"),
+        (replace(SMALL, depth=2), "another learner"),
         (replace(SMALL, width=16), "of shape"),
     ]:
         with pytest.raises(ValueError, match=words):
