@@ -168,17 +168,16 @@ class GrammarRecognition(Task):
 
     def members(self, size: int, n: int, generator: torch.Generator) -> Tensor:
         """Strings in the language, drawn by their trees."""
-        check_integer("size", size, least=1)
-        check_integer("n", n, least=1)
-        table, _ = _partition(self.grammar, size)
-        if not table[self.grammar.start, size] > 0:
-            raise ValueError(f"size = {size}: {NO_MEMBERS}")
+        self._check_members(size, n)
         inputs, _ = _strings(self.grammar, size, np.ones(n, np.int64), _key(generator), 0)
         return torch.from_numpy(inputs).to(generator.device)
 
     def kept(self, size: int, n: int, generator: torch.Generator) -> float:
-        """Fraction of mutants that are still in the language (before they are drawn again)."""
-        self._check_size(size, n, generator)
+        """Fraction of mutants that are still in the language (before they are drawn again).
+
+        A tree in which no variable could stand in a wrong place counts as kept.
+        """
+        self._check_members(size, n)
         targets = np.zeros(n, np.int64)
         _, attempts = _strings(self.grammar, size, targets, _key(generator), 1)
         return float((attempts == 0).mean())
@@ -215,6 +214,13 @@ class GrammarRecognition(Task):
         reason = _obstacle(self.grammar, size)
         if reason:
             raise ValueError(f"size = {size} has no instances: {reason}")
+
+    def _check_members(self, size: int, n: int) -> None:
+        check_integer("size", size, least=1)
+        check_integer("n", n, least=1)
+        table, _ = _partition(self.grammar, size)
+        if not table[self.grammar.start, size] > 0:
+            raise ValueError(f"size = {size}: {NO_MEMBERS}")
 
     def _tokens(self, inputs: Tensor) -> Integers:
         vocab = self.grammar.terminals
