@@ -21,7 +21,6 @@ from algocapture.protocol.member import Member
 from algocapture.protocol.plan import Limits, Protocol
 from algocapture.protocol.records import stage_record
 from algocapture.rng import Seed
-from algocapture.stats.sequential import next_look
 from algocapture.tasks.base import Task
 from algocapture.types import Batch
 
@@ -75,6 +74,7 @@ class Engine:
         if not self.protocol.cumulative and member.stage > 0:
             self.learner.load(_part(self._base, member.number))
         self.learner.begin_stage(member.number)
+        member.next_look = self.protocol.first_look(member.stage)
         member.begun = True
 
     def _train(self, acting: list[Member]) -> Trained:
@@ -112,7 +112,11 @@ class Engine:
                 events.append(self._decide(member, "passed"))
                 continue
             member.low = look["samples"]
-            member.next_look = next_look(member.steps)
+            following = self.protocol.look_after(member.stage, member.steps)
+            if following is None:
+                events.append(self._decide(member, "failed"))
+                continue
+            member.next_look = following
             if (limit := self._limit(member)) is not None:
                 member.censored = limit
                 events.append(self._decide(member, "censored"))
@@ -124,12 +128,11 @@ class Engine:
         return self.limits.binding(self.protocol, len(member.looks), following, flops)
 
     def _decide(self, member: Member, outcome: str) -> Decided:
-        passed = outcome == "passed"
-        extras = self.examiner.after(member) if passed else {}
+        extras = self.examiner.after(member) if outcome == "passed" else {}
         record = stage_record(member, self.protocol, self.task, outcome, extras)
-        if passed:
-            if member.stage == 0 and not self.protocol.cumulative:
-                self._base |= _part(self.learner.state(), member.number)
+        if outcome == "passed" and member.stage == 0 and not self.protocol.cumulative:
+            self._base |= _part(self.learner.state(), member.number)
+        if outcome != "censored":
             member.next_stage(cumulative=self.protocol.cumulative, batch=self.protocol.batch)
         return Decided(member.number, record)
 

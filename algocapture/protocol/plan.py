@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from algocapture.config import register
-from algocapture.stats.sequential import SequentialTest
+from algocapture.stats.sequential import SequentialTest, next_look
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,14 @@ class Protocol(ABC):
     @abstractmethod
     def start(self, stage: int) -> int:
         """The least size that an adaptation stage trains on."""
+
+    def first_look(self, stage: int) -> int:
+        """Steps before the first look: none, so that a stage may cost nothing."""
+        return 0
+
+    def look_after(self, stage: int, steps: int) -> int | None:
+        """Steps at the look after a failing one; None: the stage has failed."""
+        return next_look(steps)
 
 
 @register

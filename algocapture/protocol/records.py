@@ -14,6 +14,7 @@ def stage_record(
 ) -> dict[str, Any]:
     """P is the interval (spent_low, spent]: the last failing and the first passing look.
 
+    The outcome is passed, censored (a limit ended it) or, where a stage has a fixed budget, failed.
     Cumulative over all stages in the incremental protocol, over the base stage and this one in
     the whole-interval protocol, whose stages all start from the base model.
     """
@@ -37,7 +38,7 @@ def stage_record(
 
 def is_final(record: dict[str, Any], protocol: Protocol, limits: Limits) -> bool:
     """Whether a seed whose last record this is has nothing left to do within the limits."""
-    if record["outcome"] == "passed":
+    if record["outcome"] != "censored":
         return protocol.size(record["index"] + 1) > limits.largest
     looks, following, flops = len(record["looks"]), record["following"], record["flops"]
     return limits.binding(protocol, looks, following, flops) is not None

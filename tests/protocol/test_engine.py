@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from algocapture.protocol import Decided, Engine, Incremental, Limits, Looked, WholeInterval
+from algocapture.protocol.pac import PacReplication
 from algocapture.rng import Seed
 from algocapture.stats.sequential import SequentialTest
 from tests.protocol.fakes import Coin, KnownErrorConfig
@@ -164,3 +167,18 @@ def test_training_sizes_are_stratified_and_look_sizes_are_fixed():
     assert grid[-1] == 60
     for turn in range(len(sizes[1]) // 8):
         assert sorted(sizes[1][8 * turn : 8 * turn + 8]) == grid
+
+
+def test_pac_replication_spends_its_budget_and_judges_once():
+    protocol = PacReplication(
+        t0=4, delta=0.1, growth=1.5, batch=20, test=TEST, probes=(), cost=2000.0, replicates=3
+    )
+    records = finish(engine(protocol, Limits(largest=9, samples=100_000)))
+    assert [r["size"] for r in records] == [4, 6, 6, 6, 9, 9, 9]
+    for record in records[1:]:
+        budget = 2000 * math.log(record["size"] / 4)
+        assert budget - 20 < record["samples"] <= budget
+        assert len(record["looks"]) == 1
+        # after P0 + budget samples the known error is T^2 / (1 + P)
+        clearly = record["size"] ** 2 / (records[0]["spent"] + record["samples"])
+        assert record["outcome"] == ("passed" if clearly < 0.1 else "failed")
