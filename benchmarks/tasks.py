@@ -7,11 +7,12 @@ Each family of tasks is a module with `run()`.
 
 from __future__ import annotations
 
-from benchmarks import tasks_sequences
+from benchmarks import tasks_graphs, tasks_sequences
 
 
 def main() -> None:
     tasks_sequences.run()
+    tasks_graphs.run()
 
 
 if __name__ == "__main__":

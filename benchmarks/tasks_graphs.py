@@ -1,6 +1,6 @@
 """Graph instances per second, points and label together, beside networkx, igraph and ortools.
 
-python -m benchmarks.tasks_graphs
+Run by `python -m benchmarks.tasks`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 Label = Callable[[int, Pairs], float]
 
 
-def main() -> None:
+def run() -> None:
     print(f"threads: {torch.get_num_threads()}")
     for size in SIZES:
         for task, peers in ((ShortestPath(), SHORTEST), (MinCut(), CUTS)):
@@ -96,6 +96,3 @@ CUTS: dict[str, Label] = {
     "igraph": igraph_cut,
     "ortools": ortools_cut,
 }
-
-if __name__ == "__main__":
-    main()

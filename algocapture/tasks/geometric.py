@@ -6,14 +6,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from algocapture.tasks.base import Task, check_integer, check_sampling
+from algocapture.tasks.base import Task, check_integer, check_sampling, label_statistics
 from algocapture.tasks.compiled import in_threads
 from algocapture.tasks.radius import SIDE, boundary_free_radius, corrected_radius, within
 from algocapture.types import Batch, TaskSpec
@@ -230,16 +230,27 @@ class RandomGeometricGraph(Task):
         radius, side = self.scale(inputs.shape[1])
         return self.squared_distances(inputs[:, 0], inputs[:, -1], side).sqrt() / radius
 
-    def describe(self, size: int, n: int, generator: torch.Generator) -> dict[str, object]:
-        """The ensemble at one size: its degree, how often the target is in reach, its labels."""
+    def describe(self, size: int, n: int, generator: torch.Generator) -> dict[str, Any]:
+        """The ensemble at one size: radius, degrees, how often the target is in reach, labels.
+
+        The degrees are those before `connected` rejects instances.
+        """
         targets = self.sample(size, n, generator).targets
-        values, counts = targets.unique(return_counts=True)
-        share = counts.double() / n
         return {
             "radius": self.radius(size),
-            "mean degree asked for": self.degree(size),
-            "true mean degree": self.true_mean_degree(size),
+            "mean_degree": self.degree(size),
+            "true_mean_degree": self.true_mean_degree(size),
             "reachable": float((targets > 0).double().mean()),
-            "label entropy (bits)": float(-(share * share.log2()).sum()),
-            "labels": {int(v): float(s) for v, s in zip(values, share, strict=True)},
+            "labels": label_statistics(targets),
         }
+
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        """Coordinates; the ends and their neighbours have roles."""
+        joined = self.edges(instance[None])[0]
+        roles = ["" for _ in instance]
+        for end, role in ((0, "source"), (-1, "target")):
+            for neighbour in joined[end].nonzero().flatten().tolist():
+                roles[neighbour] = roles[neighbour] or f"beside {role}"
+        roles[0], roles[-1] = "source", "target"
+        texts = ["(" + ", ".join(f"{x:.2f}" for x in point) + ")" for point in instance.tolist()]
+        return list(zip(texts, roles, strict=True))

@@ -263,9 +263,21 @@ def test_the_worked_instance(kind):
 
 def test_description_adds_up():
     card = ShortestPath().describe(20, 2_000, generator())
-    assert sum(card["labels"].values()) == pytest.approx(1)
-    assert card["reachable"] == pytest.approx(1 - card["labels"][0])
-    assert card["true mean degree"] < card["mean degree asked for"] == 6.0
+    shares = dict(card["labels"]["shares"])
+    assert card["reachable"] == pytest.approx(1 - shares[0.0])
+    assert card["true_mean_degree"] < card["mean_degree"] == 6.0
+
+
+def test_symbols_tell_the_ends_and_their_neighbours():
+    task = ShortestPath(dimension=1, mean_degree=4.0)  # five points joined at distance 0.8
+    line = torch.tensor([[-0.9], [-0.3], [0.2], [-0.6], [0.9]])
+    assert task.symbols(line) == [
+        ("(-0.90)", "source"),
+        ("(-0.30)", "beside source"),
+        ("(0.20)", "beside target"),
+        ("(-0.60)", "beside source"),
+        ("(0.90)", "target"),
+    ]
 
 
 BAD = [
