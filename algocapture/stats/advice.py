@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from algocapture.stats.curve import Curve
 from algocapture.stats.hierarchy import Mixture
 from algocapture.stats.sequential import Floats
 from algocapture.stats.verdict import Floor, Interval, Outcome
 
-FARTHEST_RANGE = 4.0  # times the present log-range: beyond that, more seeds are the better advice
+WIDEST = 2.5  # times the present log-range: the most that is advised
+MOST_SEEDS = 5  # times the present number of seeds
+CLOSE = 0.02  # an estimate this near the margin stays undecided
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,23 +89,52 @@ def _variance(now: Situation, variances: Floats) -> float:
 
 
 def _seeds_or_range(now: Situation, need: float, have: float) -> str:
-    """The cheaper of more seeds (variance ~ 1/S) and a wider range (own variance ~ 1/range^3)."""
-    if need < 0.02:
+    """The cheapest mix of more seeds and a wider range that would tell the exponent from the margin.
+
+    The half-width goes as t sqrt((own / stretch^3 + tau^2) / seeds): a seed's own variance falls
+    with the cube of its log-range. The price goes as seeds times stretch.
+    """
+    if need < CLOSE:
         return (
             f"The exponent lies at the margin {now.margin:g} itself: no affordable number of seeds "
             "decides. Widen the range of sizes, or say beforehand which exponent matters to you."
         )
     count = len(now.curves)
-    more = max(math.ceil(count * (have / need) ** 2), count + 1)
-    within, between = float(now.variances.mean()), now.posterior.seed_sd**2
-    target = (within + between) * (need / have) ** 2 - between
+    own, between = float(now.variances.mean()), now.posterior.seed_sd**2
+    scale = have / (_student(count) * math.sqrt((own + between) / count))
+    best = (math.inf, count, 1.0)
+    for seeds in range(count, MOST_SEEDS * count + 1):
+        unsure = (
+            1 + (scale - 1) * count / seeds
+        )  # what is not known about tau, less with more seeds
+        left = seeds * (need / unsure / _student(seeds)) ** 2 - between  # allowed own variance
+        stretch = max((own / left) ** (1 / 3), 1.0) if left > 0 else math.inf
+        if stretch <= WIDEST:
+            best = min(best, (seeds * stretch, seeds, stretch))
+    price, seeds, stretch = best
+    if not math.isfinite(price):
+        what = "More seeds" if between > own else "A wider range and more seeds"
+        return (
+            f"{what}: the interval is {have / need:.1f} times too wide to decide, and even "
+            f"{MOST_SEEDS * count} seeds would not do if the estimate stays."
+        )
+    if stretch < 1.02:
+        seeds = max(seeds, count + 1)
+    more = f"about {seeds} seeds instead of {count}"
+    wide = f"sizes up to about {_size(now, stretch):,.0f}"
+    end = "would tell the exponent from the margin if the estimate stays."
+    if stretch < 1.02:
+        return f"More seeds: {more} {end}"
+    if seeds == count:
+        return f"A wider range: {wide} {end}"
+    return f"More seeds and a wider range: {more} and {wide} {end}"
+
+
+def _student(seeds: int) -> float:
+    """Between Student's t over seeds and the normal: own variances are known better than tau."""
+    return float(stdtrit(2 * (seeds - 1), 0.975))
+
+
+def _size(now: Situation, stretch: float) -> float:
     span = max(c.log_sizes()[-1] for c in now.curves)
-    stretch = (within / target) ** (1 / 3) if target > 0 else math.inf
-    seeds = f"about {more} seeds instead of {count}"
-    if stretch > FARTHEST_RANGE:
-        return f"More seeds: {seeds} would decide if the estimate stays."
-    size = now.curves[0].sizes[0] * math.exp(span * stretch)
-    wide = f"sizes up to about {size:,.0f}"
-    if stretch <= more / count:
-        return f"A wider range: {wide} would decide if the estimate stays (or {seeds})."
-    return f"More seeds: {seeds} would decide if the estimate stays (or {wide})."
+    return now.curves[0].sizes[0] * math.exp(span * stretch)

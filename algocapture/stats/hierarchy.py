@@ -72,7 +72,7 @@ class Mixture:
     mean: Floats
     sd: Floats
     noise: float  # posterior mean of sigma
-    seed_sd: float  # of tau
+    seed_sd: float  # posterior median of tau, whose prior has no mean
 
     @property
     def centre(self) -> float:
@@ -136,7 +136,7 @@ def pool(fits: SeedFits, sds: Floats = SEED_SDS) -> Mixture:
         mean=centre.ravel(),
         sd=(1 / np.sqrt(total)).ravel(),
         noise=float(weight.sum(axis=1) @ fits.noise),
-        seed_sd=float(weight.sum(axis=0) @ sds),
+        seed_sd=float(sds[np.searchsorted(weight.sum(axis=0).cumsum(), 0.5)]),
     )
 
 

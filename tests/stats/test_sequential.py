@@ -178,3 +178,16 @@ def test_a_decided_look_takes_no_more():
     assert look.wanted == 0
     with pytest.raises(ValueError, match="already decided"):
         look.update(np.ones(3))
+
+
+def test_p_does_not_bend_as_stages_get_longer():
+    # An error that falls through delta at `length` batches: P / length is the same for all.
+    test, ratios = SequentialTest(maximum=8192), []
+    for length in (10, 100, 1000, 10_000):
+        stages = simulate_stages(
+            test, 0.05, lambda b, n=length: 0.05 * (n / max(b, n / 15)), 500, generator(str(length))
+        )
+        assert stages.passed.all()
+        assert (stages.low < stages.high).all()
+        ratios.append(stages.high.mean() / length)
+    assert max(ratios) / min(ratios) < 1.1  # the interval that P is known in
