@@ -89,7 +89,7 @@ def _variance(now: Situation, variances: Floats) -> float:
 
 
 def _seeds_or_range(now: Situation, need: float, have: float) -> str:
-    """The cheapest mix of more seeds and a wider range that would tell the exponent from the margin.
+    """The cheapest mix of more seeds and a wider range that would do.
 
     The half-width goes as t sqrt((own / stretch^3 + tau^2) / seeds): a seed's own variance falls
     with the cube of its log-range. The price goes as seeds times stretch.
