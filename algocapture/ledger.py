@@ -7,9 +7,10 @@ and baselines have accounts of their own.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 Account = Literal["train", "evaluate", "baseline"]
 ACCOUNTS: tuple[Account, ...] = get_args(Account)
@@ -39,17 +40,16 @@ class Ledger:
     ) -> Drawn:
         """Obtain `n` instances from `sample(n)` and charge them."""
         batch = sample(n)
-        assert len(batch) == n, f"asked for {n} instances, was handed {len(batch)}"
+        if len(batch) != n:
+            raise ValueError(f"sample was asked for {n} instances and gave {len(batch)}")
         self.charge(stage, account, samples=n)
         return batch
 
     def charge(self, stage: str, account: Account, *, samples: int = 0, flops: int = 0) -> None:
         if account not in ACCOUNTS:
             raise ValueError(f"account must be one of {ACCOUNTS}, got {account!r}")
-        if samples < 0 or flops < 0:
-            raise ValueError(f"a ledger only grows, got samples={samples}, flops={flops}")
-        held = self._spent.get((stage, account), Spent())
-        self._spent[stage, account] = held + Spent(int(samples), int(flops))
+        new = Spent(_count("samples", samples), _count("flops", flops))
+        self._spent[stage, account] = self._spent.get((stage, account), Spent()) + new
 
     def spent(self, *, stage: str | None = None, account: Account | None = None) -> Spent:
         """The sum over all stages and accounts that match."""
@@ -67,13 +67,27 @@ class Ledger:
         ]
 
     @classmethod
-    def from_json(cls, rows: list[dict[str, str | int]]) -> Ledger:
+    def from_json(cls, rows: list[dict[str, Any]]) -> Ledger:
         ledger = cls()
         for row in rows:
-            ledger.charge(
-                str(row["stage"]),
-                row["account"],  # type: ignore[arg-type]  # checked by charge
-                samples=int(row["samples"]),
-                flops=int(row["flops"]),
-            )
+            if not isinstance(row, dict) or set(row) != {"stage", "account", "samples", "flops"}:
+                raise ValueError(
+                    f"a row of a ledger has stage, account, samples, flops; got {row!r}"
+                )
+            if (row["stage"], row["account"]) in ledger._spent:
+                raise ValueError(
+                    f"the ledger has two rows for {row['stage']!r}, {row['account']!r}"
+                )
+            ledger.charge(row["stage"], row["account"], samples=row["samples"], flops=row["flops"])
         return ledger
+
+
+def _count(name: str, value: Any) -> int:
+    """A ledger only grows, by whole numbers: half a sample or 1e6 FLOPs hide a mistake."""
+    try:
+        whole = operator.index(value)  # numpy's integers too
+    except TypeError:
+        whole = -1
+    if isinstance(value, bool) or whole < 0:
+        raise ValueError(f"{name} must be an integer >= 0, got {value!r}")
+    return whole

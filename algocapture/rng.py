@@ -27,6 +27,8 @@ class Seed:
     def __post_init__(self) -> None:
         if isinstance(self.root, bool) or not isinstance(self.root, int) or self.root < 0:
             raise ValueError(f"root seed must be an integer >= 0, got {self.root!r}")
+        if not isinstance(self.path, tuple):
+            raise ValueError(f"a seed's path is a tuple, got {self.path!r}")
         for name in self.path:
             if isinstance(name, bool) or not isinstance(name, str | int):
                 raise ValueError(f"a seed's path holds strings and integers, got {name!r}")

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from algocapture.rng import Seed
 
+Inputs = Literal["tokens", "vectors"]
+Output = Literal["class", "value"]
+Readout = Literal["last", "mean", "every"]
+
+# Where a CPU generator's state holds the 624 words of the twister, 8 bytes each.
+TWISTER = slice(24, 24 + 624 * 8)
+
 
 def torch_generator(seed: Seed, device: torch.device | str = "cpu") -> torch.Generator:
-    """A torch generator at the start of a named seed's stream."""
+    """A torch generator at the start of a named seed's stream.
+
+    On the CPU torch seeds its Mersenne twister with the lower 32 bits only, so that among 80,000
+    generators two would probably be the same: there the whole state is written.
+    """
     generator = torch.Generator(device=device)
     generator.manual_seed(seed.integer())
+    if generator.device.type == "cpu":
+        state = generator.get_state().numpy()
+        words = state[TWISTER].view("<u8")
+        words[:] = seed.numpy().integers(2**32, size=len(words), dtype=np.uint32)
+        generator.set_state(torch.from_numpy(state))
     return generator
 
 
@@ -22,14 +39,33 @@ def torch_generator(seed: Seed, device: torch.device | str = "cpu") -> torch.Gen
 class TaskSpec:
     """What a model must provide to be trained on a task."""
 
-    inputs: Literal["tokens", "vectors"]
-    output: Literal["class", "value"]
+    inputs: Inputs
+    output: Output
     vocab: int = 0  # tokens: ids lie in [0, vocab)
     features: int = 0  # vectors: coordinates per position
     classes: int = 0  # output "class": ids lie in [0, classes)
-    readout: Literal["last", "mean", "every"] = "last"  # where the answer is read, by default
+    readout: Readout = "last"  # where the answer is read, by default
     marks: tuple[int, ...] = ()  # positions that a model may tell from the rest (source, target)
     smallest: int = 1  # the least size that has an instance
+
+    def __post_init__(self) -> None:
+        needed = {
+            "vocab": self.inputs == "tokens",
+            "features": self.inputs == "vectors",
+            "classes": self.output == "class",
+            "smallest": True,
+        }
+        for field, allowed in {"inputs": Inputs, "output": Output, "readout": Readout}.items():
+            if getattr(self, field) not in get_args(allowed):
+                raise ValueError(
+                    f"{field} must be one of {get_args(allowed)}, got {getattr(self, field)!r}"
+                )
+        for field, wanted in needed.items():
+            if wanted and getattr(self, field) < 1:
+                raise ValueError(
+                    f"{field} must be at least 1 for inputs={self.inputs!r} and "
+                    f"output={self.output!r}, got {getattr(self, field)!r}"
+                )
 
 
 @dataclass(frozen=True, eq=False)
