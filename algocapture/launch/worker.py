@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import threading
 
-from algocapture.launch.base import Emit, Event
+from algocapture.launch.base import INTERRUPTED, Emit, Event
 
 EVENTS = "ALGOCAPTURE_EVENTS"  # the number of the pipe's writing end
 
@@ -16,8 +15,9 @@ EVENTS = "ALGOCAPTURE_EVENTS"  # the number of the pipe's writing end
 def connect() -> Emit:
     """Call once at the start of a worker: where its events go.
 
-    When the driver ends, however it does, this process gets a SIGTERM, as from a scheduler.
-    Outside of a launcher events go nowhere.
+    When the driver ends without having asked the worker to end, because it was killed, this
+    process exits at once: what it did since its last checkpoint is done again by the next
+    driver, which would otherwise find the unit in use. Outside of a launcher events go nowhere.
     """
     number = os.environ.pop(EVENTS, None)  # processes that the worker starts do not inherit it
     if number is None or not number.isdecimal():
@@ -39,4 +39,4 @@ def _follow_driver() -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 1):
             pass
-    os.kill(os.getpid(), signal.SIGTERM)
+    os._exit(INTERRUPTED)

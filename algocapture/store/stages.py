@@ -84,7 +84,7 @@ def must_write(
     root: Path, run: str, seed: int, index: int, body: Body, *, exact: bool, notify: Notify
 ) -> bool:
     """Is this stage still to be written? The same on disk: no; damaged or censored: yes;
-    another outcome: refused.
+    another outcome: refused; that a limit ended it never replaces an outcome.
 
     With `exact=False` (a device that is not bit-reproducible) another one is to be replaced.
     """
@@ -101,6 +101,8 @@ def must_write(
         return True
     if not settled([old]):
         return True
+    if not settled([body]):
+        return False  # seen again from an older checkpoint, or under smaller limits
     if exact:
         raise StoreError(
             f"{path} holds another outcome than this stage has now: decided stages never "

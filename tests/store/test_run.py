@@ -142,8 +142,12 @@ def test_a_censored_stage_is_continued_by_a_larger_budget(path):
     with run.unit(0, [0]) as unit:
         unit.restore()
         unit.commit(Checkpoint({}, {}, {0: [*checkpoint(3).stages[0], passed]}))
+    (path / "unit-000" / "checkpoint-00000005.safetensors").unlink()
+    with RunFolder(path, lambda message: None).unit(0, [0]) as unit:
+        assert unit.restore().stages[0][3] == censored  # an older checkpoint undoes nothing
+    run.append_stage(0, 3, censored)
     with pytest.raises(StoreError, match="another outcome"):
-        run.append_stage(0, 3, censored)
+        run.append_stage(0, 3, passed | {"spent": 901})
     assert run.stages(0)[3] == passed
     assert verify(path).result == "older than the stages"
     assert verify(path).ok
