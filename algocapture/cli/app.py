@@ -17,6 +17,7 @@ from algocapture.config import nearest
 
 # Verb -> its line in --help, kept here so that --help imports no verb.
 VERBS = {
+    "recipes": "List the recipes: the experiments that come with algocapture.",
     "run": "Run a recipe: a capture test that ends in a verdict.",
     "resume": "Continue a run that was stopped at any instant.",
     "verdict": "Judge a run: captured, not captured or undecided, and how sure.",

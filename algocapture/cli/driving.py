@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 from algocapture.cli.progress import Progress
 from algocapture.cli.verdict import conclude
-from algocapture.experiment import Experiment, Recipe, UnitsFailed, drive
+from algocapture.experiment import Experiment, Recipe, Sink, UnitsFailed, drive
 from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
 from algocapture.report import summarise
 
@@ -25,14 +26,24 @@ def go(
     time_limit: float | None,
     quiet: bool,
     as_json: bool,
+    sinks: tuple[str, ...] = (),
 ) -> int:
     """Run, show, judge; the exit code."""
     console = Console(stderr=True, highlight=False)
-    with Progress(experiment, console, quiet) as progress:
+    with ExitStack() as stack:
+        progress = stack.enter_context(Progress(experiment, console, quiet))
+        logs = out.parent / f"{out.name}.logs"
+        opened = [stack.enter_context(Sink(name, logs / name, progress.note)) for name in sinks]
+
+        def watch(unit: str, event: dict[str, Any]) -> None:
+            progress.watch(unit, event)
+            for sink in opened:
+                sink.watch(unit, event)
+
         try:
             complete = drive(
                 experiment, out, choose(launcher, experiment), recipe=recipe,
-                watch=progress.watch, notify=progress.note, time_limit=time_limit,
+                watch=watch, notify=progress.note, time_limit=time_limit,
             )  # fmt: skip
         except UnitsFailed as error:
             click.echo(f"Error: {error}", err=True)
@@ -60,6 +71,15 @@ def announce(plan: dict[str, Any]) -> str:
         f"unit {u['unit']:<4} seeds {u['seeds']}, {u['threads']} threads" for u in plan["units"]
     ]
     lines.append("sizes     " + ", ".join(map(str, plan["sizes"])))
+    cost = plan["estimate"]
+    lines.append(
+        f"a step    {cost['step_flops']:.2e} FLOPs at T0 (measured: {cost['step_seconds']:.3g} s), "
+        f"{cost['largest_step_flops']:.2e} at the largest size"
+    )
+    lines.append(
+        f"at most   {cost['flops_at_most']:.1e} training FLOPs, {cost['hours_at_most']:.1f} hours "
+        "in one unit, if every stage used up its limit on samples; evaluation comes on top"
+    )
     return "\n".join([*lines, json.dumps(plan["experiment"], indent=2)])
 
 

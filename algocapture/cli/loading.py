@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-import algocapture
+from algocapture.cli.recipe_files import names
 from algocapture.config import ConfigError, nearest, replace_field
 from algocapture.experiment import Experiment, Recipe
-
-PACKAGE = Path(algocapture.__file__).parent / "recipes"
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,6 @@ class Loaded:
         if len(self.experiments) != 1:
             raise ConfigError(f"{self.name} has {len(self.experiments)} experiments, expected one")
         return next(iter(self.experiments.values()))
-
-
-def names() -> list[str]:
-    """The recipes that come with algocapture: "quickstart", "fig1/induction", ..."""
-    found = sorted(PACKAGE.rglob("*.py"))
-    return [str(path.relative_to(PACKAGE).with_suffix("")) for path in found if path.stem[0] != "_"]
 
 
 def load(name: str, changes: tuple[str, ...] = ()) -> Loaded:

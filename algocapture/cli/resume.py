@@ -8,7 +8,7 @@ import click
 
 from algocapture.cli.driving import go
 from algocapture.cli.loading import changed, load
-from algocapture.cli.run import LAUNCHERS
+from algocapture.cli.run import LAUNCHERS, SINKS
 from algocapture.experiment import stored_experiment
 from algocapture.store import RunFolder
 
@@ -20,6 +20,7 @@ from algocapture.store import RunFolder
               help="Extend: seeds=9, limits.largest=2000, limits.samples=10000000.")  # fmt: skip
 @click.option("--launcher", type=click.Choice(LAUNCHERS), help="[processes on CPU, else inline]")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Then stop, resumable.")
+@click.option("--sink", "sinks", multiple=True, type=click.Choice(SINKS), help="Log there too.")
 @click.option("--quiet", is_flag=True, help="Only the verdict.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def resume(
@@ -28,6 +29,7 @@ def resume(
     changes: tuple[str, ...],
     launcher: str | None,
     time_limit: float | None,
+    sinks: tuple[str, ...],
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -43,4 +45,4 @@ def resume(
         loaded = load(recipe, changes)
         experiment = loaded.only()
     user = None if loaded is None else loaded.recipe
-    return go(experiment, folder, user, launcher, time_limit, quiet, as_json)
+    return go(experiment, folder, user, launcher, time_limit, quiet, as_json, sinks)

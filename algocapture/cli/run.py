@@ -12,9 +12,10 @@ from algocapture.cli.driving import announce, go
 from algocapture.cli.loading import Loaded, load
 from algocapture.cli.output import print_json
 from algocapture.config import digest, to_json
-from algocapture.experiment import Experiment
+from algocapture.experiment import Experiment, estimate
 
 LAUNCHERS = ("inline", "processes")
+SINKS = ("tensorboard", "wandb", "mlflow")
 
 
 @click.command()
@@ -27,6 +28,7 @@ LAUNCHERS = ("inline", "processes")
               help="Change any field, such as task.vocab=32 or limits.largest=500.")  # fmt: skip
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Then stop, resumable.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
+@click.option("--sink", "sinks", multiple=True, type=click.Choice(SINKS), help="Log there too.")
 @click.option("--quiet", is_flag=True, help="Only the verdict.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def run(
@@ -37,6 +39,7 @@ def run(
     launcher: str | None,
     changes: tuple[str, ...],
     time_limit: float | None,
+    sinks: tuple[str, ...],
     dry_run: bool,
     quiet: bool,
     as_json: bool,
@@ -56,7 +59,7 @@ def run(
         _plan(loaded, folders, as_json)
         return 0
     statuses = [
-        go(held, folders[name], loaded.recipe, launcher, time_limit, quiet, as_json)
+        go(held, folders[name], loaded.recipe, launcher, time_limit, quiet, as_json, sinks)
         for name, held in loaded.experiments.items()
     ]
     return max(statuses)
@@ -86,5 +89,6 @@ def _one(experiment: Experiment, folder: Path) -> dict[str, Any]:
             {"unit": unit, "seeds": experiment.seeds_of(unit), "threads": experiment.threads}
             for unit in range(experiment.units())
         ],
+        "estimate": estimate(experiment),
         "sizes": experiment.protocol.sizes(experiment.limits.largest),
     }

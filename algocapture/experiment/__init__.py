@@ -2,14 +2,18 @@
 
 from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.driver import Recipe, UnitsFailed, drive, unfinished
+from algocapture.experiment.estimate import estimate
 from algocapture.experiment.probing import evaluate, load_model, stored_experiment
+from algocapture.experiment.sinks import Sink
 from algocapture.experiment.unit import work
 
 __all__ = [
     "Experiment",
     "Recipe",
+    "Sink",
     "UnitsFailed",
     "drive",
+    "estimate",
     "evaluate",
     "load_model",
     "stored_experiment",
