@@ -4,7 +4,7 @@
 
 Initialisation: every matrix has entries N(0, 1/fan-in); W_o and W_2, which write into the
 residual stream, are divided by sqrt(2 depth), so that the 2 depth branches together add what one
-would: this is what lets 40 layers train. The head starts at a tenth of its scale.
+would: this is what lets 40 layers train.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class TransformerModule(nn.Module):
         self.blocks = nn.ModuleList(_Block(config, generator) for _ in range(config.depth))
         self.norm = nn.LayerNorm(width)
         outputs = config.outputs(spec)
-        self.head = _normal(generator, outputs, width, std=0.1 / math.sqrt(width))
+        self.head = _normal(generator, outputs, width, std=1 / math.sqrt(width))
         self.head_bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, inputs: Shaped[Tensor, "n length ..."]) -> Float[Tensor, "n ..."]:
