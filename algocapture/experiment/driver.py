@@ -21,7 +21,7 @@ from algocapture.experiment.unit import work
 from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Stop, Unit
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
-from algocapture.store import RunFolder
+from algocapture.store import RunFolder, StoreError
 
 WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
 
@@ -91,7 +91,11 @@ def unfinished(run: RunFolder, experiment: Experiment) -> list[int]:
 
 def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
     for seed in experiment.seeds_of(unit):
-        records = run.stages(seed)
+        try:
+            records = run.stages(seed)
+        except StoreError as error:  # damaged or missing: the unit's checkpoint restores it
+            run.notify(str(error))
+            return False
         if not records or not is_final(records[-1], experiment.protocol, experiment.limits):
             return False
     return True

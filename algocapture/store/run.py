@@ -167,7 +167,12 @@ class RunFolder:
         records.write_record(self._json(META), body, place=META, run=self.digest)
 
     def read_meta(self) -> Body:
-        return self._optional(META) or {}
+        """{} if there is none; damaged facts about hosts must not keep a run from going on."""
+        try:
+            return self._optional(META) or {}
+        except StoreError as error:
+            self.notify(str(error))
+            return {}
 
     def write_note(self, name: str, body: Any) -> None:
         """Anything else worth keeping, such as an evaluation on demand: notes/NAME.json."""
