@@ -50,8 +50,8 @@ class GrammarRecognition(Task):
 
     variables: int = 20
     terminals: int = 16
-    binary_rules: int = 1  # per variable
-    terminal_rules: int = 2  # per variable; docs/tasks/grammar.md says why these two
+    binary_rules: int = 2  # per variable
+    terminal_rules: int = 1  # per variable; docs/tasks/grammar.md says why these two
     grammar_seed: int = 0
     rules: Grammar | None = None  # the user's own grammar, instead of a drawn one
     verified_limit: int = 2000  # sizes above it are refused: confirming them takes too long

@@ -106,7 +106,7 @@ def test_recogniser_equals_nltk() -> None:
 
 @pytest.mark.parametrize("length", [62, 63, 64, 65, 127, 128, 129, 200])
 def test_bits_across_words_equal_sums_in_floats(length: int) -> None:
-    task = GrammarRecognition(terminal_rules=3)
+    task = GrammarRecognition()
     batch = task.sample(length, 10, generator(length))
     parsed = task.parses(batch.inputs) > 0
     assert torch.equal(parsed.long(), batch.targets)
@@ -282,7 +282,7 @@ def _density(task: GrammarRecognition, size: int, n: int) -> tuple[float, float]
 
 
 def test_density_of_a_dense_grammar_equals_uniform_strings() -> None:
-    task = GrammarRecognition(binary_rules=3)
+    task = GrammarRecognition(binary_rules=3, terminal_rules=2)
     inside = task.solve(uniform(16, 40_000, 5, 0)).double()
     value, stderr = _density(task, 5, 4000)
     spread = (stderr**2 + float(inside.var()) / len(inside)) ** 0.5
@@ -291,7 +291,8 @@ def test_density_of_a_dense_grammar_equals_uniform_strings() -> None:
 
 
 def test_density_without_ambiguity_is_exact_where_no_uniform_string_would_hit() -> None:
-    value, stderr = GrammarRecognition().density(10, 100, generator())
+    task = GrammarRecognition(binary_rules=1, terminal_rules=2)
+    value, stderr = task.density(10, 100, generator())
     catalan = special.comb(18, 9) / 10  # shapes, times 2 letters a leaf: no string has two parses
     assert value == pytest.approx(catalan * 2**10 / 16**10, rel=1e-9)
     assert stderr < 1e-9 * value
@@ -320,7 +321,7 @@ BAD = [
     (lambda: GrammarRecognition(binary_rules=0), "binary_rules must be an integer >= 1, got 0"),
     (lambda: GrammarRecognition(binary_rules=401), "binary_rules must be at most 400, .*got 401"),
     (lambda: GrammarRecognition(terminal_rules=17), "terminal_rules must be at most 16.* got 17"),
-    (lambda: GrammarRecognition(variables=5), "terminal_rules = 2 .*cannot produce all 16"),
+    (lambda: GrammarRecognition(variables=5), "terminal_rules = 1 .*cannot produce all 16"),
     (lambda: GrammarRecognition(grammar_seed=-1), "grammar_seed must be an integer >= 0, got -1"),
     (lambda: GrammarRecognition(verified_limit=0), "verified_limit must be .* >= 1, got 0"),
     (lambda: GrammarRecognition(rules=SMALL, variables=6), "variables = 6 describes a drawn"),
@@ -335,7 +336,10 @@ BAD = [
     (lambda: GrammarRecognition(rules=BRACKETS).spec, "no length of 2..48 has both"),
     (lambda: GrammarRecognition(rules=EVERYTHING).spec, "no length of 1..24 has both"),
     (lambda: GrammarRecognition(verified_limit=30).sample(31, 2, generator()), "verified_limit"),
-    (lambda: GrammarRecognition(binary_rules=3).sample(70, 2, generator()), "size = 70 has no"),
+    (
+        lambda: GrammarRecognition(binary_rules=3, terminal_rules=2).sample(60, 2, generator()),
+        "size = 60 has no",
+    ),
     (lambda: GrammarRecognition().solve(torch.full((1, 3), 16)), r"lie in \[0, 16\), got 16..16"),
     (lambda: GrammarRecognition().solve(torch.zeros(1, 3)), "token ids .* got torch.float32"),
     (lambda: GrammarRecognition().solve(torch.zeros(3, dtype=torch.long)), r"of shape \(3,\)"),
