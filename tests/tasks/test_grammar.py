@@ -198,6 +198,31 @@ def test_negatives_are_the_mutants_outside_the_language(seed: int, length: int) 
     assert set(map(tuple, batch.inputs[batch.targets == 0].tolist())) == possible
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_share_of_mutants_that_stay_members(seed: int) -> None:
+    """Exact at T = 3, by summing over all trees, intruders and subtrees: |z| < 4, 3 comparisons."""
+    grammar = grammars.draw(4, 3, 2, 1, seed)
+    language, rules = strings(grammar, 3), set(grammar.binary)
+    kept = total = 0.0
+    children = [(b, c) for a, b, c in grammar.binary if a == grammar.start]
+    for (b, c), side in itertools.product(children, (0, 1)):
+        leaf, node = (b, c) if side else (c, b)  # the node has two leaves; all trees weigh the same
+        pairs = [(b, x) if side else (x, c) for x in range(grammar.variables)]
+        intruders = [x for x, pair in enumerate(pairs) if (grammar.start, *pair) not in rules]
+        assert node not in intruders
+        for x in intruders:
+            inner = [(s, trees) for s, (trees, _) in language[x, 2].items()]
+            for (s, trees), (letter,) in itertools.product(inner, language[leaf, 1]):
+                string = (letter, *s) if side else (*s, letter)
+                weight = trees / sum(t for _, t in inner) / len(intruders)
+                total += weight
+                kept += weight * (string in language[grammar.start, 3])
+    share, n = kept / total, 20_000
+    found = GrammarRecognition(rules=grammar).kept(3, n, generator())
+    assert 0 < share < 1
+    assert abs(found - share) < 4 * (share * (1 - share) / n) ** 0.5
+
+
 @pytest.mark.parametrize(("binary_rules", "terminal_rules"), [(1, 1), (1, 2), (2, 1)])
 def test_every_label_holds_by_brute_force(binary_rules: int, terminal_rules: int) -> None:
     task = GrammarRecognition(
