@@ -3,7 +3,7 @@
 Stage i of seed s costs log d = a_s + log_shape_i(kappa_s) + sigma noise, known to lie in an
 interval (a look's resolution; (0, resolution]; above a budget where censored), with
 kappa_s ~ N(kappa, tau^2). Priors: flat in kappa and log sigma, a_s ~ N(common, WIDE^2), and
-tau ~ half-Cauchy(SEED_SCALE), for three to five seeds alone cannot tell tau. Derived in
+tau of median SEED_SCALE and heavy tails: three to five seeds alone cannot tell it. Derived in
 docs/theory/verdict.md.
 """
 
@@ -23,13 +23,13 @@ from algocapture.stats.sequential import Floats
 
 NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
 WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
-SEED_SCALE = 0.055  # of the prior of tau; real runs showed 0.05 to 0.1
-SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(16) + 0.5) / 16)  # its quantiles
-NOISES: Floats = np.geomspace(0.45, 2.2, 13)  # grid of sigma, relative to a first fit
+SEED_SCALE, SEED_POWER = 0.055, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
+SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(24) + 0.5) / 24) ** SEED_POWER
+NOISES: Floats = np.linspace(-1, 1, 9)  # grid of log sigma around a first fit
 LEAST_NOISE = 0.02
 FARTHEST = 30.0  # exponents are looked for in [-30, 30]
-GRID = np.linspace(-1, 1, 81)
-NODES = np.linspace(-5, 5, 31)
+GRID = np.linspace(-1, 1, 61)
+NODES, MANY_NODES = np.linspace(-5, 5, 21), np.linspace(-4, 4, 81)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +110,7 @@ def stages_of(curve: Curve, resolution: float, cautious: bool = False) -> Stages
 def fit_seeds(seeds: Sequence[Stages]) -> SeedFits:
     """Each seed's exponent by its own likelihood, its cost c integrated out."""
     rough = [_first_fit(s) for s in seeds]
-    residual = sum(r[2] for r in rough)
-    freedom = max(sum(len(s.middle) - 2 for s in seeds), 1)
-    noise = max(math.sqrt(residual / freedom), LEAST_NOISE) * NOISES
+    noise = _noise_grid(seeds, sum(r[2] for r in rough))
     common = float(np.mean([r[1] for r in rough]))
     fits = [_fit_seed(s, r[0], noise, common) for s, r in zip(seeds, rough, strict=True)]
     evidence, mean, variance = (np.array(part) for part in zip(*fits, strict=True))
@@ -138,6 +136,15 @@ def pool(fits: SeedFits, sds: Floats = SEED_SDS) -> Mixture:
         noise=float(weight.sum(axis=1) @ fits.noise),
         seed_sd=float(sds[np.searchsorted(weight.sum(axis=0).cumsum(), 0.5)]),
     )
+
+
+def _noise_grid(seeds: Sequence[Stages], residual: float) -> Floats:
+    """Four posterior sds of log sigma either way, more where a first fit had to guess costs."""
+    stages = sum(len(s.curve.sizes) - 1 for s in seeds)
+    freedom = max(stages - 2 * len(seeds), 1)
+    guessed = 1 - sum(int(s.points.sum()) for s in seeds) / stages
+    reach = min(4 / math.sqrt(2 * freedom) + guessed, 0.8)
+    return max(math.sqrt(residual / freedom), LEAST_NOISE) * np.exp(reach * NOISES)
 
 
 def _first_fit(stages: Stages) -> tuple[float, float, float]:
@@ -178,27 +185,40 @@ def _fit_seed(
 def _log_likelihood(stages: Stages, kappa: Floats, noise: Floats, common: float) -> Floats:
     """log of the integral over a_s of the likelihood times a_s's prior, (noises, kappas).
 
-    Points give a Gaussian in a_s; intervals are integrated over it by a sum over nodes.
+    Points give a Gaussian in a_s, which is integrated in closed form if there is nothing else.
     """
-    at = stages.points
+    points = stages.points
     shape = log_shape(stages.curve, kappa)  # (kappas, stages)
-    low, high = stages.low[at], stages.high[at]
-    y, width = (low + high) / 2 - shape[:, at], high - low
-    precision = 1 / (noise[:, None] ** 2 + width**2 / 12)  # (noises, points)
-    total = precision.sum(axis=1)[:, None] + WIDE**-2
-    centre = (precision @ y.T + common * WIDE**-2) / total  # (noises, kappas)
-    square = precision @ (y.T**2) + common**2 * WIDE**-2 - total * centre**2
-    log_l = 0.5 * (np.log(precision).sum(axis=1)[:, None] - np.log(total) - square)
-    if at.all():
-        return log_l
-    a = centre[..., None] + NODES / np.sqrt(total)[..., None]  # (noises, kappas, nodes)
-    away = np.zeros_like(a)
-    for i in np.flatnonzero(~at):
+    total, centre, square, scale = _gaussian(stages, points, shape, noise, common)
+    log_l = 0.5 * (scale[:, None] - square)
+    if points.all():
+        return log_l - 0.5 * np.log(total)
+    # Intervals too: a sum over nodes, placed as if intervals with two ends were points.
+    ends = np.isfinite(stages.low) & np.isfinite(stages.high)
+    wide, near, _, _ = _gaussian(stages, ends, shape, noise, common)
+    nodes = NODES if ends.any() else MANY_NODES
+    a = near[..., None] + nodes / np.sqrt(wide)[..., None]  # (noises, kappas, nodes)
+    away = -0.5 * total[..., None] * (a - centre[..., None]) ** 2
+    for i in np.flatnonzero(~points):
         expected = a + shape[:, i][None, :, None]
         away += _log_between(stages.low[i], stages.high[i], expected, noise[:, None, None])
-    away -= NODES**2 / 2
     top = away.max(axis=-1)
-    return log_l + top + np.log(np.exp(away - top[..., None]).sum(axis=-1))
+    spacing = (nodes[1] - nodes[0]) / np.sqrt(2 * np.pi * wide)
+    return log_l + top + np.log(np.exp(away - top[..., None]).sum(axis=-1) * spacing)
+
+
+def _gaussian(
+    stages: Stages, at: NDArray[np.bool_], shape: Floats, noise: Floats, common: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Precision and centre in a_s of the chosen stages and the prior; the squares left over;
+    the log of the stages' precisions. (noises, kappas) but for the last, (noises,)."""
+    low, high = stages.low[at], stages.high[at]
+    y = (low + high) / 2 - shape[:, at]
+    precision = 1 / (noise[:, None] ** 2 + (high - low) ** 2 / 12)  # (noises, stages)
+    total = precision.sum(axis=1)[:, None] + WIDE**-2
+    centre = (precision @ y.T + common * WIDE**-2) / total
+    square = precision @ (y.T**2) + common**2 * WIDE**-2 - total * centre**2
+    return total, centre, square, np.log(precision).sum(axis=1)
 
 
 def _log_between(low: float, high: float, mean: Floats, sd: Floats) -> Floats:

@@ -11,6 +11,7 @@ from algocapture.rng import Seed
 from algocapture.stats import Curve
 from algocapture.stats.growth import LAWS, law_shape, log_shape
 from algocapture.stats.hierarchy import (
+    SEED_POWER,
     SEED_SCALE,
     WIDE,
     SeedFits,
@@ -109,9 +110,10 @@ def test_pooling_over_tau_against_quadrature():
     mean, variance = np.array([[0.1], [0.5], [0.2]]), np.array([[0.01], [0.04], [0.02]])
     posterior = pool(SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance))
 
-    tau, kappa = np.linspace(0, 8, 8001)[:, None, None], np.linspace(-3, 3, 301)[:, None]
-    joint = scipy_stats.halfcauchy.pdf(tau[..., 0], scale=SEED_SCALE) * np.exp(
-        -0.5 * ((mean[:, 0] - kappa) ** 2 / (v := variance[:, 0] + tau**2) + np.log(v)).sum(axis=2)
+    t, kappa = np.geomspace(1e-4, 1e3, 4001)[:, None, None], np.linspace(-3, 3, 301)[:, None]
+    v = variance[:, 0] + (SEED_SCALE * t**SEED_POWER) ** 2
+    joint = (t / (1 + t**2))[..., 0] * np.exp(  # half-Cauchy in t, on a grid of log t
+        -0.5 * ((mean[:, 0] - kappa) ** 2 / v + np.log(v)).sum(axis=2)
     )
     marginal = joint.sum(axis=0)
     below = marginal[:150].sum() + marginal[150] / 2
