@@ -23,7 +23,7 @@ from algocapture.stats.sequential import Floats
 
 NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
 WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
-SEED_SCALE, SEED_POWER = 0.055, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
+SEED_SCALE, SEED_POWER = 0.06, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
 SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(24) + 0.5) / 24) ** SEED_POWER
 NOISES: Floats = np.linspace(-1, 1, 9)  # grid of log sigma around a first fit
 LEAST_NOISE = 0.02
@@ -107,12 +107,27 @@ def stages_of(curve: Curve, resolution: float, cautious: bool = False) -> Stages
         return Stages(curve, np.log(low), np.log(high))
 
 
-def fit_seeds(seeds: Sequence[Stages]) -> SeedFits:
-    """Each seed's exponent by its own likelihood, its cost c integrated out."""
+def fit(seeds: Sequence[Stages]) -> tuple[SeedFits, Mixture]:
+    """The exponent's posterior. Fitted twice: a seed's likelihood can be skewed (whole-interval
+    curves, censoring), and its normal stand-in must hold where the other seeds put the exponent.
+    """
+    first = pool(fit_seeds(seeds))
+    low, high = first.interval(0.95)
+    region = ((high - low) / 2) ** 2 + 4 * max(first.seed_sd, SEED_SCALE) ** 2
+    fits = fit_seeds(seeds, (first.centre, region))
+    return fits, pool(fits)
+
+
+def fit_seeds(seeds: Sequence[Stages], around: tuple[float, float] | None = None) -> SeedFits:
+    """Each seed's exponent by its own likelihood, its cost c integrated out.
+
+    The normal that stands for the likelihood has its moments, or, `around` a normal (mean,
+    variance), gives the product of both its moments (one step of expectation propagation).
+    """
     rough = [_first_fit(s) for s in seeds]
     noise = _noise_grid(seeds, sum(r[2] for r in rough))
     common = float(np.mean([r[1] for r in rough]))
-    fits = [_fit_seed(s, r[0], noise, common) for s, r in zip(seeds, rough, strict=True)]
+    fits = [_fit_seed(s, r[0], noise, common, around) for s, r in zip(seeds, rough, strict=True)]
     evidence, mean, variance = (np.array(part) for part in zip(*fits, strict=True))
     return SeedFits(noise, evidence, mean, variance)
 
@@ -159,27 +174,47 @@ def _first_fit(stages: Stages) -> tuple[float, float, float]:
 
 
 def _fit_seed(
-    stages: Stages, centre: float, noise: Floats, common: float
+    stages: Stages,
+    centre: float,
+    noise: Floats,
+    common: float,
+    around: tuple[float, float] | None,
 ) -> tuple[Floats, Floats, Floats]:
     """Evidence, mean and variance of kappa_s per noise level, on a grid that holds its mass."""
     slope = np.ptp(log_shape(stages.curve, np.array([-0.5, 0.5])), axis=0)
-    reach = 8 * float(noise[-1]) / max(math.sqrt(((slope - slope.mean()) ** 2).sum()), 1e-3)
-    centre = min(max(centre, -FARTHEST), FARTHEST)
+    precision = max(((slope - slope.mean()) ** 2).sum(), 1e-6) / float(noise[-1]) ** 2
+    if around:
+        prior, own = 1 / around[1], precision
+        precision = own + prior
+        centre = (own * centre + prior * around[0]) / precision
+    centre, reach = min(max(centre, -FARTHEST), FARTHEST), 8 / math.sqrt(precision)
     while True:
         kappa = np.clip(centre + reach * GRID, -FARTHEST, FARTHEST)
         log_l = _log_likelihood(stages, kappa, noise, common)  # (noises, kappas)
+        if around:
+            log_l -= 0.5 * (kappa - around[0]) ** 2 / around[1] + 0.5 * math.log(around[1])
         top = log_l.max(axis=1, keepdims=True)
         mass = np.exp(log_l - top)
         edge = mass[:, [0, -1]].max()
         if edge < 1e-5 or reach >= 2 * FARTHEST:
             break
         reach *= 2
-    step = np.gradient(kappa)
-    weight = mass * step
+    weight = mass * np.gradient(kappa)
     total = weight.sum(axis=1)
     mean = weight @ kappa / total
     variance = (weight * (kappa - mean[:, None]) ** 2).sum(axis=1) / total
-    return np.log(total) + top[:, 0], mean, variance
+    evidence = np.log(total) + top[:, 0]
+    return _divide(evidence, mean, variance, *around) if around else (evidence, mean, variance)
+
+
+def _divide(
+    evidence: Floats, mean: Floats, variance: Floats, at: float, region: float
+) -> tuple[Floats, Floats, Floats]:
+    """The normal whose product with N(at, region) has these moments and this integral."""
+    precision = np.maximum(1 / variance - 1 / region, 1e-6 / region)
+    own = (mean / variance - at / region) / precision
+    spread = 1 / precision + region
+    return evidence + 0.5 * (np.log(spread) + (own - at) ** 2 / spread), own, 1 / precision
 
 
 def _log_likelihood(stages: Stages, kappa: Floats, noise: Floats, common: float) -> Floats:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from algocapture.stats import evidence
+from algocapture.stats import evidence, hierarchy
 from algocapture.stats.advice import Situation, advise
 from algocapture.stats.curve import Curve, resolution
-from algocapture.stats.hierarchy import Mixture, SeedFits, Stages, fit_seeds, pool, stages_of
+from algocapture.stats.hierarchy import Mixture, SeedFits, Stages, stages_of
 from algocapture.stats.verdict import Floor, Interval, Outcome, SeedFit, Verdict
 
 
@@ -67,7 +67,7 @@ def judge(
         floor=floor,
         bounds=evidence.bounds(interval),
         remark=remark,
-        caveats=(*caveats, *_caveats(kept, sizes, facts or Facts())),
+        caveats=(*caveats, *_caveats(kept, sizes, floor, facts or Facts())),
     )
 
 
@@ -76,8 +76,7 @@ def fit(curves: Sequence[Curve]) -> tuple[list[Stages], Floor, SeedFits, Mixture
     step = resolution(curves)
     floor = evidence.floor(curves, step)
     seeds = [stages_of(c, step, cautious=floor.reached) for c in curves]
-    fits = fit_seeds(seeds)
-    return seeds, floor, fits, pool(fits)
+    return seeds, floor, *hierarchy.fit(seeds)
 
 
 def decide(interval: Interval, margin: float, floor: Floor) -> tuple[Outcome, str]:
@@ -129,8 +128,13 @@ def _own(fits: SeedFits, posterior: Mixture) -> tuple[np.ndarray, np.ndarray]:
     return fits.mean[:, at], fits.variance[:, at]
 
 
-def _caveats(curves: Sequence[Curve], sizes: Interval, facts: Facts) -> list[str]:
+def _caveats(curves: Sequence[Curve], sizes: Interval, floor: Floor, facts: Facts) -> list[str]:
     out = []
+    if floor.reached and not floor.free:
+        out.append(
+            f"{floor.share:.0%} of the stages cost at most one look: what is hidden below it was "
+            "taken at its upper end at the larger sizes, so the interval says only what is seen."
+        )
     if len(curves) < 3:
         out.append(f"Only {len(curves)} seeds: the spread over seeds is hardly known.")
     decades = math.log10(sizes[1] / sizes[0])

@@ -16,6 +16,8 @@ from algocapture.stats.hierarchy import (
     WIDE,
     SeedFits,
     _first_fit,
+    _log_likelihood,
+    fit,
     fit_seeds,
     pool,
     stages_of,
@@ -126,3 +128,37 @@ def test_noise_and_seed_spread_are_recovered():
     posterior = pool(fit_seeds([stages_of(c, 1.0) for c in curves]))
     assert posterior.noise == pytest.approx(0.5, rel=0.1)
     assert posterior.seed_sd == pytest.approx(0.3, rel=0.4)
+
+
+@pytest.mark.parametrize("around", [(0.0, 0.1), (0.8, 0.02)])
+def test_a_normal_likelihood_does_not_depend_on_where_it_is_matched(around):
+    curves = simulate_curves(World(seeds=3, censored=0.0, cost=300), Seed(4).child("ep").numpy())
+    seeds = [stages_of(c, 1.0) for c in curves]
+    one, two = fit_seeds(seeds), fit_seeds(seeds, around)
+    assert two.mean == pytest.approx(one.mean, abs=1e-4)
+    assert two.variance == pytest.approx(one.variance, rel=1e-4)
+    shift = two.evidence - one.evidence  # a common constant
+    assert shift == pytest.approx(np.full_like(shift, shift[0, 0]), abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["one", "two", "three"])
+def test_skewed_seeds_against_an_integral_over_every_exponent(name):
+    world = World(kappa=-0.3, seeds=4, stages=15, cumulative=False, censored=0.0, cost=300)
+    curves = simulate_curves(world, Seed(4).child("skewed", name).numpy())
+    seeds = [stages_of(c, 1.0) for c in curves]
+    fits, posterior = fit(seeds)
+    at, tau = int(np.argmin(np.abs(fits.noise - posterior.noise))), 0.1
+    parts = (part[:, at : at + 1] for part in (fits.evidence, fits.mean, fits.variance))
+    ours = pool(SeedFits(fits.noise[at : at + 1], *parts), sds=np.array([tau]))
+    grid = np.linspace(-6, 3, 1801)
+    common = float(np.mean([_first_fit(s)[1] for s in seeds]))
+    log_post = np.zeros_like(grid)
+    for s in seeds:
+        own = np.exp(_log_likelihood(s, grid, fits.noise[at : at + 1], common)[0])
+        kernel = scipy_stats.norm.pdf(grid[:, None], grid, tau)
+        log_post += np.log(kernel @ (own / own.max()) + 1e-300)
+    weight = np.exp(log_post - log_post.max())
+    cumulative = np.cumsum(weight) / weight.sum()
+    for q, slack in ((0.025, 0.1), (0.5, 0.03), (0.975, 0.05)):  # of the interval's length
+        truth = grid[np.searchsorted(cumulative, q)]
+        assert ours.quantile(q) == pytest.approx(truth, abs=slack * np.ptp(ours.interval(0.95)))
