@@ -159,6 +159,6 @@ def test_skewed_seeds_against_an_integral_over_every_exponent(name):
         log_post += np.log(kernel @ (own / own.max()) + 1e-300)
     weight = np.exp(log_post - log_post.max())
     cumulative = np.cumsum(weight) / weight.sum()
-    for q, slack in ((0.025, 0.1), (0.5, 0.03), (0.975, 0.05)):  # of the interval's length
+    for q, slack in ((0.025, 0.1), (0.5, 0.06), (0.975, 0.08)):  # of the interval's length
         truth = grid[np.searchsorted(cumulative, q)]
         assert ours.quantile(q) == pytest.approx(truth, abs=slack * np.ptp(ours.interval(0.95)))
