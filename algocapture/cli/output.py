@@ -10,8 +10,8 @@ from rich.console import Console
 
 
 def console() -> Console:
-    """Standard output; no colour in a pipe or under NO_COLOR; numbers are not recoloured."""
-    return Console(highlight=False)
+    """Standard output; no colour in a pipe or under NO_COLOR; text is text, never markup."""
+    return Console(highlight=False, markup=False)
 
 
 def print_json(data: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from algocapture.cli.output import console, print_json
 from algocapture.cli.recipe_files import PACKAGE, names
@@ -23,7 +24,7 @@ def recipes(as_json: bool) -> None:
     table = Table("recipe", "what it does", "takes", box=None)
     for entry in entries:
         takes = "\n".join(f"{kind}: {cost}" for kind, cost in entry["cost"].items())
-        table.add_row(f"[bold]{entry['recipe']}[/]", entry["about"], takes)
+        table.add_row(Text(entry["recipe"], "bold"), entry["about"], takes)
     console().print(table)
 
 

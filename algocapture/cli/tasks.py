@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from algocapture.cli.output import console, print_json
 from algocapture.tasks.card import catalogue
@@ -23,5 +24,5 @@ def tasks(names: bool, as_json: bool) -> None:
         table = Table("task", "what is to be learnt", "fields and defaults", box=None)
         for entry in entries:
             fields = "  ".join(f"{name}={value}" for name, value in entry["fields"].items())
-            table.add_row(f"[bold]{entry['task']}[/]", entry["about"], fields)
+            table.add_row(Text(entry["task"], "bold"), Text(entry["about"]), Text(fields))
         console().print(table)

@@ -6,27 +6,19 @@ import dataclasses
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from algocapture.config import ConfigError, nearest, registered, to_json
 from algocapture.tasks.base import Task
+from algocapture.tasks.geometric import RandomGeometricGraph
+from algocapture.types import Batch
 
 
 def catalogue() -> list[dict[str, Any]]:
     """Name, first line of the docstring and fields of every registered task."""
     return [
-        {"task": name, "about": about(cls), "fields": defaults(cls)}
-        for name, cls in registered(Task).items()  # type: ignore[type-abstract]
+        {"task": name, "about": about(cls), "fields": fields(cls())}
+        for name, cls in sorted(registered(Task).items())  # type: ignore[type-abstract]
     ]
-
-
-def about(cls: type) -> str:
-    return (cls.__doc__ or "").strip().split("\n")[0]
-
-
-def defaults(cls: type) -> dict[str, Any]:
-    task = to_json(cls())
-    return {f.name: task[f.name] for f in dataclasses.fields(cls) if f.init}
 
 
 def find(name: str) -> type[Task]:
@@ -38,25 +30,39 @@ def find(name: str) -> type[Task]:
     raise ConfigError(f"there is no task {name!r}{nearest(name, known)}")
 
 
+def about(cls: type) -> str:
+    return (cls.__doc__ or "").strip().split("\n")[0]
+
+
+def fields(task: Task) -> dict[str, Any]:
+    return {name: value for name, value in to_json(task).items() if name != "type"}
+
+
 def card(
     task: Task, size: int, n: int, generator: torch.Generator, statistics: int = 1024
 ) -> dict[str, Any]:
     """`n` instances, and the task's statistics and baselines over `statistics` others."""
     batch = task.sample(size, n, generator)
     return {
-        "task": to_json(task),
+        "task": type(task).__name__,
         "about": about(type(task)),
+        "fields": fields(task),
         "size": size,
         "exponents": dataclasses.asdict(task.exponents) if task.exponents else None,
-        "instances": [
-            {"symbols": task.symbols(batch.inputs[i]), "answer": plain(batch.targets[i])}
-            for i in range(n)
-        ],
+        "instances": [portrait(task, batch[i : i + 1]) for i in range(n)],
         "statistics": {"instances": statistics} | task.describe(size, statistics, generator),
         "baselines": task.baselines(size, statistics, generator),
     }
 
 
-def plain(values: Tensor) -> Any:
-    """Numbers as JSON has them."""
-    return values.tolist()
+def portrait(task: Task, one: Batch) -> dict[str, Any]:
+    """One instance: its symbols with their roles, its answer, and for a graph the picture."""
+    answer = one.targets[task.scored(one)].tolist()
+    found = {
+        "symbols": task.symbols(one.inputs[0]),
+        "answer": answer if one.targets.ndim > 1 else answer[0],
+    }
+    if isinstance(task, RandomGeometricGraph) and task.dimension == 2:
+        pairs = task.edges(one.inputs)[0].triu(1).nonzero().tolist()
+        found["graph"] = {"points": one.inputs[0].tolist(), "edges": pairs}
+    return found

@@ -60,6 +60,12 @@ class Induction(Task):
         first = (inputs == inputs[:, -1:]).byte().argmax(1, keepdim=True)  # ties: the earliest
         return inputs.gather(1, first + 1).squeeze(1)
 
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        trigger = instance[-1]
+        first = int((instance == trigger).byte().argmax())
+        roles = {first: "trigger", first + 1: "answer", len(instance) - 1: "trigger"}
+        return [(str(token), roles.get(i, "")) for i, token in enumerate(instance.tolist())]
+
     def baselines(self, size: int, n: int, generator: torch.Generator) -> dict[str, float]:
         """Constant; the context's commonest token; the likeliest successor of the trigger over
         all instances (c+1, a bigram statistic); the token at one place where the answer may be."""

@@ -73,6 +73,12 @@ class Sorting(Task):
     def scored(self, batch: Batch) -> Tensor:
         return _from(batch.size, batch.targets)
 
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        return [
+            ("SEP", "separator") if token == self.vocab else (str(token), "")
+            for token in instance.tolist()
+        ]
+
     def baselines(self, size: int, n: int, generator: torch.Generator) -> dict[str, float]:
         """Constant; repeat the previous token (0 after the separator); the letter that the rank
         alone suggests. The second errs about V/T: no verdict means anything below that."""

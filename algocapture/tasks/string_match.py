@@ -102,6 +102,18 @@ class StringMatch(Task):
         windows = inputs[:, : -1 - m].unfold(1, m, 1)
         return (windows == inputs[:, None, -m:]).sum(2)
 
+    def symbols(self, instance: Tensor) -> list[tuple[str, str]]:
+        """Letters; windows that are the pattern, or differ from it in one letter, have a role."""
+        m, roles = self.pattern_length, [""] * len(instance)
+        shared = self.matches(instance[None])[0].tolist()
+        for role, letters in (("near miss", m - 1), ("match", m)):
+            for start in (i for i, count in enumerate(shared) if count == letters):
+                roles[start : start + m] = [role] * m
+        roles[-m - 1] = "separator"
+        texts = [chr(97 + a) if self.alphabet <= 26 else str(a) for a in instance.tolist()]
+        texts[-m - 1] = "SEP"
+        return list(zip(texts, roles, strict=True))
+
     def baselines(self, size: int, n: int, generator: torch.Generator) -> dict[str, float]:
         """Constant, and the best threshold, fitted on n other instances, of: the letters that agree
         with the pattern summed over all windows; the windows with m-1 such letters (near misses)
