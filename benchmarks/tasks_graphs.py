@@ -21,7 +21,7 @@ NODES = 1 << 18  # of ours per call, whatever the size
 PEER_NODES = 1 << 12  # of the peers, which are slower
 
 Pairs = tuple[np.ndarray, np.ndarray]
-Label = Callable[[int, Pairs], float]
+Peer = Callable[[int, float, np.random.Generator], float]  # size, radius, draws -> label
 
 
 def run() -> None:
@@ -31,7 +31,7 @@ def run() -> None:
             compare(task, size, peers)
 
 
-def compare(task: ShortestPath | MinCut, size: int, peers: dict[str, Label]) -> None:
+def compare(task: ShortestPath | MinCut, size: int, peers: dict[str, Peer]) -> None:
     n, fewer = NODES // size, max(2, PEER_NODES // size)
     ours = torch.Generator().manual_seed(0)
     draws = np.random.default_rng(0)
@@ -40,49 +40,56 @@ def compare(task: ShortestPath | MinCut, size: int, peers: dict[str, Label]) -> 
         "algocapture": lambda: task.sample(size, n, ours)
     }
     for name, label in peers.items():
-        contenders[name] = lambda label=label: [
-            label(size, joined(draws.uniform(-1, 1, (size, 2)), radius)) for _ in range(fewer)
-        ]
+        contenders[name] = lambda label=label: [label(size, radius, draws) for _ in range(fewer)]
     work = dict.fromkeys(contenders, fewer) | {"algocapture": n}
     show(f"{type(task).__name__}, T={size}", "instance", work, interleaved(contenders))
 
 
-def joined(points: np.ndarray, radius: float) -> Pairs:
+def joined(size: int, radius: float, draws: np.random.Generator) -> Pairs:
     """Faster than a k-d tree at these sizes."""
-    squares = ((points[:, None] - points[None]) ** 2).sum(-1)
+    x, y = draws.uniform(-1, 1, (2, size))
+    squares = (x[:, None] - x) ** 2 + (y[:, None] - y) ** 2
     i, j = np.nonzero(squares <= radius**2)
     return i[i < j], j[i < j]
 
 
-def networkx_graph(size: int, pairs: Pairs) -> networkx.Graph:
+def networkx_graph(size: int, radius: float, draws: np.random.Generator) -> networkx.Graph:
     graph = networkx.empty_graph(size)
-    graph.add_edges_from(zip(*(side.tolist() for side in pairs), strict=True), capacity=1)
+    pairs = zip(*(side.tolist() for side in joined(size, radius, draws)), strict=True)
+    graph.add_edges_from(pairs, capacity=1)
     return graph
 
 
-def networkx_path(size: int, pairs: Pairs) -> float:
+def networkx_path(size: int, radius: float, draws: np.random.Generator) -> float:
     try:
-        return networkx.shortest_path_length(networkx_graph(size, pairs), 0, size - 1)
+        return networkx.shortest_path_length(networkx_graph(size, radius, draws), 0, size - 1)
     except networkx.NetworkXNoPath:
         return 0
 
 
-def igraph_path(size: int, pairs: Pairs) -> float:
-    return igraph.Graph(size, np.stack(pairs, 1).tolist()).distances(0, size - 1)[0][0]
+# igraph has a generator of its own, on the unit square; it sorts the points, so ends are drawn.
+
+
+def igraph_path(size: int, radius: float, draws: np.random.Generator) -> float:
+    ends = draws.integers(size), draws.integers(size)
+    return igraph.Graph.GRG(size, radius / 2).distances(*ends)[0][0]
 
 
 # Undirected unit capacities give the value of the directed construction.
 
 
-def networkx_cut(size: int, pairs: Pairs) -> float:
-    return networkx.maximum_flow_value(networkx_graph(size, pairs), 0, size - 1)
+def igraph_cut(size: int, radius: float, draws: np.random.Generator) -> float:
+    source = int(draws.integers(size))
+    target = (source + int(draws.integers(1, size))) % size
+    return igraph.Graph.GRG(size, radius / 2).maxflow_value(source, target)
 
 
-def igraph_cut(size: int, pairs: Pairs) -> float:
-    return igraph.Graph(size, np.stack(pairs, 1).tolist()).maxflow_value(0, size - 1)
+def networkx_cut(size: int, radius: float, draws: np.random.Generator) -> float:
+    return networkx.maximum_flow_value(networkx_graph(size, radius, draws), 0, size - 1)
 
 
-def ortools_cut(size: int, pairs: Pairs) -> float:
+def ortools_cut(size: int, radius: float, draws: np.random.Generator) -> float:
+    pairs = joined(size, radius, draws)
     tails, heads = np.concatenate(pairs), np.concatenate(pairs[::-1])
     flow = SimpleMaxFlow()
     flow.add_arcs_with_capacity(tails, heads, np.ones(len(tails), np.int64))
@@ -90,8 +97,8 @@ def ortools_cut(size: int, pairs: Pairs) -> float:
     return flow.optimal_flow()
 
 
-SHORTEST: dict[str, Label] = {"networkx": networkx_path, "igraph": igraph_path}
-CUTS: dict[str, Label] = {
+SHORTEST: dict[str, Peer] = {"networkx": networkx_path, "igraph": igraph_path}
+CUTS: dict[str, Peer] = {
     "networkx": networkx_cut,
     "igraph": igraph_cut,
     "ortools": ortools_cut,
