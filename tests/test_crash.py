@@ -50,7 +50,7 @@ def campaign():
     """Memory instead of a disk: a kill leaves the same there, and an fsync costs nothing."""
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=shared) as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(units, "CHECKPOINT_SECONDS", 0.05)  # many, at moving places
+        patch.setattr(units, "CHECKPOINT_SECONDS", 0.0)  # after every step and look
         real(Path(folder) / "warm")  # what is compiled or cached lazily is there before forking
         yield Campaign(real, Path(folder))
 
