@@ -1,5 +1,6 @@
 """Infinite-width kernels: what a network computes in distribution as its width grows."""
 
+from algocapture.kernels.empirical import empirical
 from algocapture.kernels.estimate import Estimate, Estimates
 from algocapture.kernels.fully_connected import InfiniteFullyConnected
 from algocapture.kernels.inputs import unpad
@@ -10,5 +11,6 @@ __all__ = [
     "Estimates",
     "InfiniteFullyConnected",
     "InfiniteTransformer",
+    "empirical",
     "unpad",
 ]
