@@ -48,7 +48,9 @@ def test_intervals_cover(depth, repetitions):
         errors = torch.stack([r[kind].stderr for r in runs])
         parts = runs[0][kind].replicates
         quantile = {32: 2.040, 8: 2.365}[parts]  # Student's t
-        inside.append(((values - values.mean(0)).abs() < quantile * errors)[:, [0, 0, 1], [0, 1, 1]])
+        inside.append(
+            ((values - values.mean(0)).abs() < quantile * errors)[:, [0, 0, 1], [0, 1, 1]]
+        )
     coverage = torch.stack(inside).double().mean().item()
     assert abs(coverage - 0.95) < 4 * math.sqrt(0.05 * 0.95 / repetitions)
 
@@ -145,9 +147,9 @@ def test_long_low_rank_inputs_in_float32():
 def test_the_memory_limit_does_not_change_the_law():
     kernel, x = InfiniteTransformer(1, "gelu", 1.7, 0.2), draw(3, 4, 5)
     wide = kernel.estimate(x, samples=3200, generator=generator(), kinds=["ntk"])["ntk"]
-    tight = kernel.estimate(
-        x, samples=3200, generator=generator(1), kinds=["ntk"], memory=20_000
-    )["ntk"]
+    tight = kernel.estimate(x, samples=3200, generator=generator(1), kinds=["ntk"], memory=20_000)[
+        "ntk"
+    ]
     z = (wide.value - tight.value) / (wide.stderr**2 + tight.stderr**2).sqrt()
     assert z.abs().max() < 4  # 144 comparisons
 
