@@ -145,7 +145,9 @@ def mapped(readme: str) -> dict[str, str]:
         name = line.split()[0]
         if not line.startswith(" "):
             above = name
-        entries[name if name == above else above + name] = line
+        path = name if name == above else above + name
+        assert path not in entries, f"the map names {path} twice"
+        entries[path] = line
     return entries
 
 
@@ -170,6 +172,8 @@ def test_map_names_what_exists() -> None:
 
 def test_map_is_read() -> None:
     tree = "## Map\n```\nalgocapture/\n  a.py  one thing\n  b/    another\ntests/  here\n```\n"
+    with pytest.raises(AssertionError, match="tests/ twice"):
+        mapped(tree.replace("  a.py", "tests/ once\n  a.py"))
     assert list(mapped(tree)) == ["algocapture/", "algocapture/a.py", "algocapture/b/", "tests/"]
 
 
