@@ -23,7 +23,7 @@ from algocapture.stats.sequential import Floats
 
 NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
 WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
-SEED_SCALE, SEED_POWER = 0.06, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
+SEED_SCALE, SEED_POWER = 0.055, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
 SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(24) + 0.5) / 24) ** SEED_POWER
 NOISES: Floats = np.linspace(-1, 1, 9)  # grid of log sigma around a first fit
 LEAST_NOISE = 0.02
@@ -50,7 +50,10 @@ class Stages:
         """A value for each stage, for first fits: half the bound, or a third above it."""
         low = np.where(np.isfinite(self.low), self.low, self.high - 2 * math.log(2))
         high = np.where(np.isfinite(self.high), self.high, low + 2 * math.log(1.3))
-        out: Floats = (low + high) / 2
+        known = np.isfinite(low)  # a budget that ended before a look says nothing
+        out = np.zeros(len(low))
+        out[known] = (low[known] + high[known]) / 2
+        out[~known] = out[known].mean() if known.any() else 0.0
         return out
 
 
@@ -101,7 +104,7 @@ def stages_of(curve: Curve, resolution: float, cautious: bool = False) -> Stages
     low, high = curve.costs(resolution)
     if cautious:
         u = curve.log_sizes()
-        hidden = (low <= 0) & (u[1:] > u[-1] / 2)
+        hidden = (low <= 0) & np.isfinite(high) & (u[1:] > u[-1] / 2)
         low[hidden] = high[hidden]
     with np.errstate(divide="ignore"):
         return Stages(curve, np.log(low), np.log(high))

@@ -178,3 +178,35 @@ CUT = Curve([50, 60], [1000, 2000], censored=True)
 def test_bad_input(curves, fields, message):
     with pytest.raises(ValueError, match=message):
         judge(curves, **fields)
+
+
+def odd_curve(g, first_size):
+    """A legal curve of an unlikely kind: zeros, wild noise, tiny or huge costs and steps."""
+    n, step, batch = int(g.integers(1, 20)), g.choice([1.01, 1.2, 2, 10]), g.choice([1, 64, 512])
+    cost = np.floor(g.lognormal(g.uniform(-4, 14), g.choice([0, 0.5, 3]), n)) * batch
+    cost[g.random(n) < g.choice([0, 0.3, 0.9, 1])] = 0
+    cumulative = first_size < 40
+    first = 10 ** g.uniform(0, 7)
+    spent = first + np.concatenate([[0], np.cumsum(cost) if cumulative else cost])
+    starts = spent[:-1] if cumulative else np.full(n, first)
+    low = np.maximum(starts, spent[1:] - batch * np.ceil(cost / batch * g.choice([0.1, 1])))
+    return Curve(
+        first_size * step ** np.arange(n + 1),
+        spent,
+        spent_low=None if g.random() < 0.3 else [first, *np.minimum(low, spent[1:])],
+        censored=g.random() < 0.3,
+        cumulative=cumulative,
+    )
+
+
+@pytest.mark.parametrize("first_size", [10.0, 50.0])
+def test_every_legal_experiment_has_a_verdict(first_size):
+    g = generator("odd", first_size)
+    for _ in range(20):
+        curves = [odd_curve(g, first_size) for _ in range(g.integers(2, 6))]
+        if sum(c.passed for c in curves) < 3:
+            continue
+        verdict = judge(curves)
+        assert verdict.interval[0] <= verdict.exponent <= verdict.interval[1]
+        json.dumps(verdict.to_json(), allow_nan=False)
+        assert verdict.sentence(0.05).endswith(".")
