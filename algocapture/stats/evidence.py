@@ -9,7 +9,7 @@ import numpy as np
 
 from algocapture.stats.curve import Curve
 from algocapture.stats.growth import LAWS, law_shape, log_shape
-from algocapture.stats.hierarchy import Mixture, SeedFits, Stages, pool
+from algocapture.stats.hierarchy import SEED_SDS, Mixture, SeedFits, Stages, pool
 from algocapture.stats.sequential import Floats
 from algocapture.stats.verdict import Bounds, Floor, Guide, LateEarly
 
@@ -35,10 +35,9 @@ def late_over_early(
         return None
     # Between seeds the log-ratio varies by tau times the distance of the two thirds in u.
     distance = float(np.mean([2 / 3 * s.curve.log_sizes()[-1] for s in seeds]))
-    sds = np.array([0.5, 1.0, 1.5]) * max(posterior.seed_sd, 1e-3) * distance
     one = np.zeros((len(means), 1))
     fits = SeedFits(np.ones(1), one, np.array(means)[:, None], np.array(variances)[:, None])
-    mixture = pool(fits, sds)
+    mixture = pool(fits, SEED_SDS * distance)
     low, high = mixture.interval(confidence)
     return LateEarly(
         ratio=math.exp(mixture.centre),

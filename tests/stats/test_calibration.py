@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from algocapture.rng import Seed
-from algocapture.stats.judge import decide, fit
+from algocapture.stats.judge import decide, fit, judge
 from algocapture.stats.simulate import World, simulate_curves
 
 QUIET, LOUD = {"noise": 0.4, "seed_sd": 0.05}, {"noise": 0.7, "seed_sd": 0.1}
@@ -64,3 +64,15 @@ def test_costs_below_the_resolution_never_speak_for_capture():
         _, floor, _, posterior = fit(simulate_curves(world, g))
         assert floor.reached
         assert decide(posterior.interval(0.95), 0.25, floor)[0] != "captured"
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.5])
+def test_late_over_early_covers(kappa):
+    g = Seed(4).child("test_calibration", "late", str(kappa)).numpy()
+    middle = (np.arange(19) + 0.5) * math.log(1.2)
+    truth = math.exp(kappa * (middle[-6:].mean() - middle[:6].mean()))  # thirds of 19 stages
+    inside = 0
+    for _ in range(60):
+        low, high = judge(simulate_curves(World(kappa=kappa, censored=0.0), g)).late_early.interval
+        inside += low <= truth <= high
+    assert inside / 60 >= 0.95 - slack(0.95, 60)
