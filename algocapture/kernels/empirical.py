@@ -9,6 +9,7 @@ initialisations removes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -98,11 +99,11 @@ def ntk_by_products(module: nn.Module, x1: Tensor, x2: Tensor) -> Tensor:
     """J1 (J2^T e) for each unit vector e of the outputs of x2."""
     parameters = _trained(module)
     f1 = _function(module, x1)
-    y1, pull1 = vjp(f1, parameters)
-    y2, pull2 = vjp(_function(module, x2), parameters)
+    y1, pull1 = _vjp(f1, parameters)
+    y2, pull2 = _vjp(_function(module, x2), parameters)
     outputs = y1.shape[-1]
     # J v as the transpose of the linear map u -> J^T u: no forward mode is needed.
-    _, push1 = vjp(lambda u: pull1(u)[0], torch.zeros_like(y1))
+    _, push1 = _vjp(lambda u: pull1(u)[0], torch.zeros_like(y1))
 
     def column(unit: Tensor) -> Tensor:
         return push1(pull2(unit)[0])[0]
@@ -110,6 +111,12 @@ def ntk_by_products(module: nn.Module, x1: Tensor, x2: Tensor) -> Tensor:
     units = torch.eye(y2.numel(), dtype=y2.dtype, device=y2.device).view(-1, *y2.shape)
     columns = vmap(column, chunk_size=16)(units).view(-1, outputs, y1.numel() // outputs, outputs)
     return _arrange(columns.diagonal(dim1=1, dim2=3).mean(-1).T, y1, y2)
+
+
+def _vjp(function: Callable[..., Tensor], at: Any) -> tuple[Tensor, Callable[..., Any]]:
+    """torch's vjp without auxiliary outputs, which its type allows for."""
+    value, pull, *_ = vjp(function, at)
+    return value, pull
 
 
 CONTRACTIONS: dict[str, Callable[[nn.Module, Tensor, Tensor], Tensor]] = {
