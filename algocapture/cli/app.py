@@ -21,6 +21,7 @@ VERBS = {
     "run": "Run a recipe: a capture test that ends in a verdict.",
     "resume": "Continue a run that was stopped at any instant.",
     "verdict": "Judge a run: captured, not captured or undecided, and how sure.",
+    "report": "Write one HTML page about a run, or several to compare.",
     "status": "How far a run is.",
     "eval": "Accuracy against size, without adaptation.",
     "verify": "Check all hashes of a run and rebuild its result.",

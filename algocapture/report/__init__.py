@@ -1,5 +1,25 @@
 """What people see of a run: its summary, figures, the page."""
 
+from algocapture.report.export import write_figures
+from algocapture.report.figures import (
+    figure_cost,
+    figure_curve,
+    figure_error,
+    figure_exponent,
+    figure_unadapted,
+)
+from algocapture.report.html import page, render
 from algocapture.report.summary import Summary, summarise
 
-__all__ = ["Summary", "summarise"]
+__all__ = [
+    "Summary",
+    "figure_cost",
+    "figure_curve",
+    "figure_error",
+    "figure_exponent",
+    "figure_unadapted",
+    "page",
+    "render",
+    "summarise",
+    "write_figures",
+]

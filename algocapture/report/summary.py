@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ class Summary:
     meta: dict[str, Any]
     stages: dict[int, list[Stage]]  # by seed
     complete: bool
+    recipe: str | None = None  # SHA-256 of the user's own file
+    evaluations: list[dict[str, Any]] = field(default_factory=list)  # rows of `algocapture eval`
 
     @property
     def delta(self) -> float:
@@ -49,6 +52,15 @@ class Summary:
     def verdict(self) -> Verdict:
         margin, confidence = self.identity["margin"], self.identity["confidence"]
         return judge(self.curves(), margin, confidence, self.facts())
+
+    @cached_property
+    def judged(self) -> tuple[Verdict | None, str]:
+        """The verdict, or None and the reason why the curves allow none."""
+        self.curves()  # curves that cannot be read are an error, not a reason
+        try:
+            return self.verdict(), ""
+        except ValueError as error:
+            return None, str(error)
 
     def to_json(self) -> dict[str, Any]:
         """What `verdict --json` prints."""
@@ -78,7 +90,12 @@ def summarise(path: Path | str) -> Summary:
     if not any(stages.values()):
         raise StoreError(f"{run.path} has no decided stage yet: `algocapture resume` continues it")
     complete = run.read_result() == run.result()
-    return Summary(run.path, run.identity, run.extension, run.read_meta(), stages, complete)
+    notes = [name for name in run.notes() if name.startswith("eval-")]
+    evaluations = [row for name in notes for row in run.read_note(name)]
+    return Summary(
+        run.path, run.identity, run.extension, run.read_meta(), stages, complete,
+        recipe=run.recipe, evaluations=evaluations,
+    )  # fmt: skip
 
 
 def curve(seed: int, stages: list[Stage], cumulative: bool) -> Curve:

@@ -1,0 +1,38 @@
+"""`algocapture report`: runs as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from algocapture.report import render, summarise, write_figures
+from algocapture.store.files import write_atomic
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path),
+                metavar="DIR [DIR ...]")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path),
+              help="The page's file [DIR/report.html; of several runs ./report.html].")  # fmt: skip
+@click.option("--figures", type=click.Path(path_type=Path),
+              help="Also write the figures as SVG, PDF and PNG, and their data, here.")  # fmt: skip
+@click.option("--axes", type=click.Choice(["log", "linear"]), default="log", show_default=True,
+              help="Of the sizes in the figure of P/P0.")  # fmt: skip
+def report(
+    folders: tuple[Path, ...], out: Path | None, figures: Path | None, axes: Literal["log", "linear"]
+) -> None:
+    """Write one self-contained HTML page about the run in DIR; several runs are compared.
+
+    Runs need not be finished, and the page is made for one seed too: it then says why there is
+    no verdict.
+    """
+    summaries = [summarise(folder) for folder in folders]
+    if out is None:
+        out = folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
+    write_atomic(out, render(summaries, axes).encode("utf-8"), durable=False)
+    click.echo(f"page: {out}")
+    if figures is not None:
+        written = write_figures(summaries, figures, axes)
+        click.echo(f"figures: {len(written)} files in {figures}")

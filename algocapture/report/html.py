@@ -1,0 +1,80 @@
+"""One HTML page for one run or several: self-contained, no scripts, nothing from outside.
+
+Every text goes through jinja2's escaping; the figures alone are markup, made by us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+import algocapture
+from algocapture.report import rows, tables
+from algocapture.report.alternatives import describe
+from algocapture.report.figures import (
+    Scale,
+    figure_cost,
+    figure_curve,
+    figure_error,
+    figure_exponent,
+    figure_unadapted,
+)
+from algocapture.report.style import inline, short
+from algocapture.report.summary import Summary, summarise
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def page(folders: Sequence[Path | str], scale: Scale = "log") -> str:
+    """The page of these runs as text."""
+    return render([summarise(folder) for folder in folders], scale)
+
+
+def render(summaries: Sequence[Summary], scale: Scale = "log") -> str:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"plain": rows.plain, "short": short, "power": tables.power}
+    return environment.get_template("page.html").render(
+        css=Markup((TEMPLATES / "page.css").read_text("utf-8")),
+        version=algocapture.__version__,
+        runs=[
+            tables.run(s, name)
+            for s, name in zip(summaries, rows.names(summaries), strict=True)
+        ],
+        figures=_shown(summaries, scale),
+        differences=tables.differences(summaries),
+        deltas=tables.deltas(summaries),
+    )
+
+
+def figures(summaries: Sequence[Summary], scale: Scale = "log") -> dict[str, Figure]:
+    """The figures that have something to show, by name."""
+    drawn: dict[str, Figure] = {"curve": figure_curve(summaries, scale)}
+    has: list[tuple[str, Callable[[Sequence[Summary]], Figure], Callable[[Summary], Any]]] = [
+        ("exponent", figure_exponent, rows.exponent_rows),
+        ("cost", figure_cost, rows.cost_rows),
+        ("error", figure_error, rows.error_rows),
+        ("unadapted", figure_unadapted, rows.unadapted_rows),
+    ]
+    for name, draw, data in has:
+        if any(data(s) for s in summaries):
+            drawn[name] = draw(summaries)
+    return drawn
+
+
+def _shown(summaries: Sequence[Summary], scale: Scale) -> dict[str, Markup]:
+    """SVG elements: made by us, so the one thing that is not escaped again."""
+    return {
+        name: Markup(inline(figure, name, describe(name, summaries)))  # noqa: S704
+        for name, figure in figures(summaries, scale).items()
+    }
