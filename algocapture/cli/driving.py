@@ -15,7 +15,8 @@ from algocapture.cli.progress import Progress
 from algocapture.cli.verdict import conclude
 from algocapture.experiment import Experiment, Recipe, Sink, UnitsFailed, drive
 from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
-from algocapture.report import summarise
+from algocapture.report import PAGE, Summary, summarise, write_page
+from algocapture.store import StoreError
 
 
 def go(
@@ -53,8 +54,19 @@ def go(
             f"Stopped; everything is kept. Continue with:\n  {_again(out, recipe)}", err=True
         )
         return INTERRUPTED
-    conclude(summarise(out), as_json)
+    summary = summarise(out)
+    draw(summary, as_json)
+    conclude(summary, as_json)
     return DONE
+
+
+def draw(summary: Summary, as_json: bool) -> None:
+    """Write the run's page. That it cannot be written takes nothing from the result."""
+    try:
+        page = write_page([summary], summary.path / PAGE)
+        click.echo(f"page: {page}", err=as_json)
+    except StoreError as error:
+        click.echo(f"no page: {error}", err=True)
 
 
 def choose(name: str | None, experiment: Experiment) -> Launcher:

@@ -7,8 +7,7 @@ from typing import Literal
 
 import click
 
-from algocapture.report import render, summarise, write_figures
-from algocapture.store.files import write_atomic
+from algocapture.report import PAGE, summarise, write_figures, write_page
 
 
 @click.command()
@@ -21,7 +20,10 @@ from algocapture.store.files import write_atomic
 @click.option("--axes", type=click.Choice(["log", "linear"]), default="log", show_default=True,
               help="Of the sizes in the figure of P/P0.")  # fmt: skip
 def report(
-    folders: tuple[Path, ...], out: Path | None, figures: Path | None, axes: Literal["log", "linear"]
+    folders: tuple[Path, ...],
+    out: Path | None,
+    figures: Path | None,
+    axes: Literal["log", "linear"],
 ) -> None:
     """Write one self-contained HTML page about the run in DIR; several runs are compared.
 
@@ -30,9 +32,8 @@ def report(
     """
     summaries = [summarise(folder) for folder in folders]
     if out is None:
-        out = folders[0] / "report.html" if len(folders) == 1 else Path("report.html")
-    write_atomic(out, render(summaries, axes).encode("utf-8"), durable=False)
-    click.echo(f"page: {out}")
+        out = folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
+    click.echo(f"page: {write_page(summaries, out, axes)}")
     if figures is not None:
         written = write_figures(summaries, figures, axes)
         click.echo(f"figures: {len(written)} files in {figures}")

@@ -1,6 +1,6 @@
 """What people see of a run: its summary, figures, the page."""
 
-from algocapture.report.export import write_figures
+from algocapture.report.export import PAGE, write_figures, write_page
 from algocapture.report.figures import (
     figure_cost,
     figure_curve,
@@ -12,6 +12,7 @@ from algocapture.report.html import page, render
 from algocapture.report.summary import Summary, summarise
 
 __all__ = [
+    "PAGE",
     "Summary",
     "figure_cost",
     "figure_curve",
@@ -22,4 +23,5 @@ __all__ = [
     "render",
     "summarise",
     "write_figures",
+    "write_page",
 ]

@@ -1,4 +1,4 @@
-"""Figures as files for publication, each with its data as CSV and JSON beside it."""
+"""The page and the figures as files, each figure with its data as CSV and JSON beside it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 
 from algocapture.report import rows
 from algocapture.report.figures import Scale
-from algocapture.report.html import figures
+from algocapture.report.html import figures, render
 from algocapture.report.rows import Row
 from algocapture.report.style import to_bytes
 from algocapture.report.summary import Summary
 from algocapture.store.files import make_folder, write_atomic
 
+PAGE = "report.html"  # in a run's folder
 KINDS = ("svg", "pdf", "png")
 
 # Figure -> the tables that it draws.
@@ -26,6 +27,12 @@ DATA: dict[str, dict[str, Callable[[Summary], list[Row]]]] = {
     "error": {"error": rows.error_rows, "error-baselines": rows.baseline_rows},
     "unadapted": {"unadapted": rows.unadapted_rows},
 }
+
+
+def write_page(summaries: Sequence[Summary], file: Path | str, scale: Scale = "log") -> Path:
+    """Write the page of these runs as one self-contained file."""
+    write_atomic(Path(file), render(summaries, scale).encode("utf-8"), durable=False)
+    return Path(file)
 
 
 def write_figures(

@@ -149,8 +149,8 @@ def _costs(ax: Axes, held: list[Row], colour: str, marker: str, crowded: bool) -
             gid=kind,
         )  # fmt: skip
         if filled and not crowded:
-            ends = [[r["low"] for r in some], [r["high"] for r in some]]
-            ax.vlines(at, *ends, color=colour, lw=1, alpha=0.35)
+            low, high = _columns(some, "low", "high")
+            ax.vlines(at, low, high, color=colour, lw=1, alpha=0.35)
 
 
 def _law(ax: Axes, s: Summary, index: int) -> Line2D | None:
@@ -319,7 +319,9 @@ def _sizes(ax: Axes, sizes: Sequence[float], scale: Scale) -> None:
 
 
 def _mark(marker: str, colour: str = MUTED, filled: bool = False) -> Line2D:
-    return Line2D([], [], ls="", marker=marker, color=colour, ms=5, mfc=colour if filled else "none")
+    return Line2D(
+        [], [], ls="", marker=marker, color=colour, ms=5, mfc=colour if filled else "none"
+    )
 
 
 def _crowded(summaries: Sequence[Summary]) -> bool:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
 import algocapture
@@ -45,10 +44,10 @@ def render(summaries: Sequence[Summary], scale: Scale = "log") -> str:
     )
     environment.filters |= {"plain": rows.plain, "short": short, "power": tables.power}
     return environment.get_template("page.html").render(
-        css=Markup((TEMPLATES / "page.css").read_text("utf-8")),
+        css=(TEMPLATES / "page.css").read_text("utf-8"),
         version=algocapture.__version__,
         runs=[
-            tables.run(s, name)
+            tables.run(s, name, tables.MOST_STAGES // len(summaries))
             for s, name in zip(summaries, rows.names(summaries), strict=True)
         ],
         figures=_shown(summaries, scale),
@@ -72,9 +71,9 @@ def figures(summaries: Sequence[Summary], scale: Scale = "log") -> dict[str, Fig
     return drawn
 
 
-def _shown(summaries: Sequence[Summary], scale: Scale) -> dict[str, Markup]:
-    """SVG elements: made by us, so the one thing that is not escaped again."""
+def _shown(summaries: Sequence[Summary], scale: Scale) -> dict[str, str]:
+    """SVG elements: with the style sheet, the one thing that the template does not escape."""
     return {
-        name: Markup(inline(figure, name, describe(name, summaries)))  # noqa: S704
+        name: inline(figure, name, describe(name, summaries))
         for name, figure in figures(summaries, scale).items()
     }

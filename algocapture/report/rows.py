@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ def law(s: Summary, exponent: float, sizes: Sequence[float]) -> list[float]:
         low, high = c.costs(step)
         known = (low > 0) & np.isfinite(high)
         shape = log_shape(c, np.array(exponent))
-        logs += list((0.5 * np.log(low[known] * high[known]) - shape[known]))
+        logs += list(0.5 * np.log(low[known] * high[known]) - shape[known])
     if not logs:
         return []
     scale, u = math.exp(np.mean(logs)), np.log(np.array(sizes) / curves[0].sizes[0])
@@ -158,7 +159,7 @@ def unadapted_rows(s: Summary) -> list[Row]:
     keys = ("n", "error", "low", "high")
     rows = []
     for seed, stages in s.stages.items():
-        for before, stage in zip(stages, stages[1:], strict=False):
+        for before, stage in pairwise(stages):
             first = (stage.get("looks") or [{}])[0]
             if first.get("samples") == 0:
                 place = {"seed": seed, "kind": "the next size", "trained": before["size"]}

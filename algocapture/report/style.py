@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
@@ -33,7 +33,7 @@ VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid"} | {
     colour: f"series-{i}" for i, colour in enumerate(SERIES)
 }
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # it comes with matplotlib: the same layout everywhere
     "font.size": 10,
     "axes.edgecolor": MUTED,
@@ -57,7 +57,6 @@ STYLE = {
     "legend.fontsize": 9,
     "legend.labelcolor": INK,
     "figure.constrained_layout.h_pad": 0.06,
-    "savefig.transparent": True,
     "svg.hashsalt": "algocapture",
     "pdf.fonttype": 42,
 }
@@ -151,8 +150,7 @@ def to_bytes(figure: Figure, kind: str, *, text: bool = False) -> bytes:
     matplotlib.rcParams["svg.fonttype"] = "none" if text else "path"
     unstamped = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
     held = io.BytesIO()
-    ground = {"transparent": False, "facecolor": "white"} if kind == "png" else {}
-    figure.savefig(held, format=kind, metadata=unstamped[kind], dpi=300, **ground)
+    figure.savefig(held, format=kind, metadata=unstamped[kind], dpi=300, transparent=kind == "svg")
     return held.getvalue()
 
 
@@ -162,7 +160,10 @@ def inline(figure: Figure, name: str, description: str) -> str:
     svg = to_bytes(figure, "svg", text=True).decode("utf-8")
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<[^>]*>", lambda tag: _to_page(tag[0], name), svg)  # tags, not what they hold
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    # Only in tags: what they hold is text, perhaps a user's.
+    svg = re.sub(r"<[^>]*>", lambda tag: _to_page(tag[0], name, used), svg)
+    svg = re.sub(r">\s+<", "><", svg)
     head, rest = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]+"', head)
     assert box is not None
@@ -171,11 +172,12 @@ def inline(figure: Figure, name: str, description: str) -> str:
     return f'{opening} aria-label="{label}">{rest}'.strip()
 
 
-def _to_page(tag: str, name: str) -> str:
-    """A tag with names that are its figure's own, and colours and fonts that are the page's."""
+def _to_page(tag: str, name: str, used: set[str]) -> str:
+    """A tag with short numbers, names that no other figure has, and the page's colours and font."""
     tag = re.sub(r"font: (?:[a-z0-9]+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", tag)
-    tag = re.sub(r'\bid="', f'id="{name}-', tag)
+    tag = re.sub(r' id="([^"]*)"', lambda i: f' id="{name}-{i[1]}"' if i[1] in used else "", tag)
     tag = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", tag)
+    tag = re.sub(r"(\d\.\d\d)\d+", r"\1", tag)
     for colour, variable in VARIABLES.items():
         tag = tag.replace(colour, f"var(--{variable})")
     return tag

@@ -6,7 +6,6 @@ import json
 import math
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from algocapture.config import difference
@@ -16,7 +15,7 @@ from algocapture.report.style import short
 from algocapture.report.summary import Summary
 from algocapture.stats import Verdict, judge_deltas
 
-MOST_STAGES = 300  # rows of the table of stages
+MOST_STAGES = 300  # rows of the tables of stages, on one page
 
 LABELS = {
     "captured": "Captured",
@@ -26,7 +25,7 @@ LABELS = {
 }
 
 
-def run(s: Summary, name: str) -> dict[str, Any]:
+def run(s: Summary, name: str, most_stages: int = MOST_STAGES) -> dict[str, Any]:
     """Everything that the template shows of one run."""
     verdict, reason = s.judged
     outcome = verdict.outcome if verdict else "none"
@@ -46,8 +45,8 @@ def run(s: Summary, name: str) -> dict[str, Any]:
         "delta": s.delta,
         "baselines": s.facts().baselines,
         "ledger": ledger(s),
-        "stages": stages(s),
-        "more_stages": max(sum(map(len, s.stages.values())) - MOST_STAGES, 0),
+        "stages": stages(s)[:most_stages],
+        "more_stages": max(sum(map(len, s.stages.values())) - most_stages, 0),
         "configuration": flat(s.identity) | flat(s.extension),
         "sessions": [flat(_without_units(held)) for held in s.meta.get("sessions", [])],
         "commands": commands(s),
@@ -118,7 +117,7 @@ def ledger(s: Summary) -> list[dict[str, Any]]:
 
 
 def stages(s: Summary) -> list[dict[str, Any]]:
-    """The decided stages, the first of them if there are very many."""
+    """The decided stages at their last looks."""
     found = []
     for seed, held in s.stages.items():
         for stage in held:
@@ -127,7 +126,7 @@ def stages(s: Summary) -> list[dict[str, Any]]:
             counted = {"seed": seed, "looks": len(stage.get("looks", [])), **last}
             keys = ("size", "outcome", "limit", "spent", "spent_low")
             found.append(counted | {k: stage.get(k) for k in keys})
-    return found[:MOST_STAGES]
+    return found
 
 
 def flat(value: dict[str, Any], prefix: str = "") -> dict[str, str]:
@@ -192,7 +191,9 @@ def deltas(summaries: Sequence[Summary]) -> str:
         return ""
     curves = {s.delta: s.curves() for s in summaries}
     margin, confidence = first.identity["margin"], first.identity["confidence"]
-    return judge_deltas(curves, margin, confidence, {s.delta: s.facts() for s in summaries}).sentence
+    return judge_deltas(
+        curves, margin, confidence, {s.delta: s.facts() for s in summaries}
+    ).sentence
 
 
 def power(number: float) -> str:
@@ -220,5 +221,3 @@ def _model(held: Any) -> str:
 
 def _without_units(session: dict[str, Any]) -> dict[str, Any]:
     return {key: held for key, held in session.items() if key != "units"}
-
-

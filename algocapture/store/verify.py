@@ -17,6 +17,7 @@ from algocapture.store.unit import parse
 
 _LOCK = re.compile(r"\.lock-\d{6,12}", re.ASCII)
 _TOP = re.compile(r"(config|result|meta)\.json")
+_DRAWN = ("report.html", "figures")  # made from the run at any time: not hashed
 _FOLDERS = {
     stages.SEED: (stages.STAGE, stages.MODEL),
     stages.UNIT: (stages.CHECKPOINT, _LOCK),
@@ -74,6 +75,8 @@ def verify(path: Path | str) -> Verified:
 def _all(root: Path, problems: list[Problem]) -> Iterator[str]:
     """Every file of a known name; anything else is reported as foreign."""
     for name in files.names(root):
+        if name in _DRAWN:
+            continue
         inside = [known for pattern, known in _FOLDERS.items() if pattern.fullmatch(name)]
         folder = root / name
         if inside and folder.is_dir() and not folder.is_symlink():

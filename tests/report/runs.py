@@ -39,6 +39,8 @@ def write_run(
 ) -> Path:
     """A run's folder with these curves, errors and baselines made up to fit."""
     generator = np.random.default_rng(seed)
+    if any(not curve.cumulative for curve in curves):
+        changes["protocol"] = {"type": "WholeInterval"} | changes.get("protocol", {})
     held = identity(**changes)
     limits = {"type": "Limits", "largest": 1600, "samples": 1_000_000}
     extension = {"seeds": len(curves), "limits": limits, "keep_models": True}
@@ -66,13 +68,13 @@ SESSION = {
 }
 
 
-def stage(
-    curve: Curve, index: int, delta: float, generator: np.random.Generator
-) -> dict[str, Any]:
+def stage(curve: Curve, index: int, delta: float, generator: np.random.Generator) -> dict[str, Any]:
     size, spent = round(curve.sizes[index]), round(curve.spent[index])
     low = round((curve.spent_low or curve.spent)[index])
     passed = not (curve.censored and index == len(curve.sizes) - 1)
-    start = 0 if index == 0 else round(curve.spent[index - 1] if curve.cumulative else curve.spent[0])
+    start = (
+        0 if index == 0 else round(curve.spent[index - 1] if curve.cumulative else curve.spent[0])
+    )
     name = f"stage-{index:03d}"
     free = spent == start
     looks = [] if free else [look(0, size, min(4 * delta, 0.9), delta, "fail", generator)]
@@ -113,8 +115,6 @@ def world(kappa: float = 0.0, seed: int = 0, **changes: Any) -> list[Curve]:
     """Curves of a synthetic experiment with integer sizes, as tasks have them."""
     found = simulate_curves(World(kappa=kappa, **changes), np.random.default_rng(seed))
     return [
-        Curve(
-            [round(size) for size in c.sizes], c.spent, c.censored, c.spent_low, c.cumulative, i
-        )
+        Curve([round(size) for size in c.sizes], c.spent, c.censored, c.spent_low, c.cumulative, i)
         for i, c in enumerate(found)
     ]
