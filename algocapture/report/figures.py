@@ -53,7 +53,7 @@ def figure_curve(summaries: Sequence[Summary], scale: Scale = "log") -> Figure:
         if len(summaries) > 1 or len(s.curves()) == 1:
             entries.append((mean, name if len(summaries) > 1 else "one seed"))
         else:
-            seed = Line2D([], [], color=colour, lw=0.8, alpha=0.6)
+            seed = Line2D([], [], color=colour, lw=1, alpha=0.65)
             entries += [(seed, "one seed"), (mean, "mean ± 1 SD over seeds")]
         entries += _guide(ax, s, colour, alone=len(summaries) == 1)
     if any(row["censored"] for s in summaries for row in rows.curve_rows(s)):
@@ -65,7 +65,7 @@ def figure_curve(summaries: Sequence[Summary], scale: Scale = "log") -> Figure:
 
 def _seed_curve(ax: Axes, held: list[Row], colour: str, crowded: bool) -> None:
     sizes, relative = _columns(held, "size", "relative")
-    ax.plot(sizes, relative, color=colour, lw=0.8, alpha=0.6, gid="seed")
+    ax.plot(sizes, relative, color=colour, lw=1, alpha=0.65, gid="seed")
     if not crowded:
         ax.vlines(sizes, _column(held, "relative_low"), relative, color=colour, lw=1.6, alpha=0.45)
     if held[-1]["censored"]:
@@ -73,7 +73,7 @@ def _seed_curve(ax: Axes, held: list[Row], colour: str, crowded: bool) -> None:
 
 
 def _mean(ax: Axes, held: list[Row], index: int, band: bool) -> Line2D:
-    """Solid while every seed has passed; dotted where those left may be the cheaper ones."""
+    """As far as every seed has passed: a mean of those left would favour the cheaper ones."""
     colour, marker = SERIES[index % len(SERIES)], MARKERS[index % len(MARKERS)]
     dashes = DASHES[index // len(SERIES) % len(DASHES)]
     sizes, mean, sd = _columns(held, "size", "mean", "sd")
@@ -82,7 +82,6 @@ def _mean(ax: Axes, held: list[Row], index: int, band: bool) -> Line2D:
         ax.fill_between(
             sizes[:whole], (mean - sd)[:whole], (mean + sd)[:whole], color=colour, alpha=0.16, lw=0
         )
-    ax.plot(sizes[max(whole - 1, 0) :], mean[max(whole - 1, 0) :], color=colour, lw=1.6, ls=":")
     (line,) = ax.plot(
         sizes[:whole], mean[:whole], color=colour, lw=2.4, ls=dashes, marker=marker, ms=4,
         gid="mean",
