@@ -8,6 +8,7 @@ uninterrupted one would have drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from algocapture.learners.base import LearnerConfig
 from algocapture.protocol.events import Decided, Event, Looked, Trained
 from algocapture.protocol.examine import Examiner
 from algocapture.protocol.member import Member
-from algocapture.protocol.plan import Limits, Protocol
+from algocapture.protocol.plan import DIVERGED, Limits, Protocol
 from algocapture.protocol.records import stage_record
 from algocapture.rng import Seed
 from algocapture.tasks.base import Task
@@ -57,7 +58,7 @@ class Engine:
         due = [m for m in acting if m.steps == m.next_look]
         if due:
             return self._look(due)
-        return [self._train([m for m in acting if m.steps == acting[0].steps])]
+        return self._train([m for m in acting if m.steps == acting[0].steps])
 
     def _acting(self) -> list[Member]:
         running = [m for m in self.members if not self._done(m)]
@@ -77,13 +78,14 @@ class Engine:
         member.next_look = self.protocol.first_look(member.stage)
         member.begun = True
 
-    def _train(self, acting: list[Member]) -> Trained:
+    def _train(self, acting: list[Member]) -> list[Event]:
         stage, batches = acting[0].stage, self._none()
         for member in acting:
             batches[member.number] = batch = self._training_batch(member)
             if stage == 0:
                 self.examiner.seen[member.number].add(batch)
         steps = self.learner.step(batches)
+        events: list[Event] = []
         losses = {}
         for member in acting:
             step = steps[member.number]
@@ -91,8 +93,11 @@ class Engine:
             member.ledger.charge(member.name, "train", flops=step.flops)
             member.steps += 1
             losses[member.number] = step.loss
+            if not math.isfinite(step.loss):
+                member.censored = DIVERGED
+                events.append(self._decide(member, "censored"))
         samples = {m.number: m.steps * self.protocol.batch for m in acting}
-        return Trained(stage, self.protocol.size(stage), losses, samples)
+        return [Trained(stage, self.protocol.size(stage), losses, samples), *events]
 
     def _training_batch(self, member: Member) -> Batch:
         """Sizes of the grid in a random order, each once before any comes again."""
@@ -153,7 +158,7 @@ class Engine:
         for number, member in enumerate(self.members):
             member.load(meta["members"][number])
             self.examiner.seen[number].load(arrays[f"seen/{number}"])
-            if member.censored is not None:
+            if member.censored not in (None, DIVERGED):
                 member.censored = self._limit(member)
 
 

@@ -13,8 +13,9 @@ from algocapture.protocol.labels import SeenLabels, Split
 from algocapture.protocol.member import Member
 from algocapture.protocol.plan import Protocol
 from algocapture.rng import Seed
-from algocapture.stats.sequential import confidence_interval
+from algocapture.stats.sequential import Look, confidence_interval
 from algocapture.tasks.base import Task
+from algocapture.tasks.counting import counting
 from algocapture.types import Batch, torch_generator
 
 
@@ -38,6 +39,7 @@ class Examiner:
         size = self.protocol.size(due[0].stage)
         tests = {m.number: self.protocol.test.look(self.protocol.delta) for m in due}
         splits = {m.number: Split() for m in due}
+        missed = {m.number: 0 for m in due}  # instances with any error
         decisions: dict[int, str] = {}
         chunk = 0
         while open_ := [m for m in due if m.number not in decisions]:
@@ -46,19 +48,13 @@ class Examiner:
                 open_, paths, size, self.protocol.test.chunk, with_split=True
             ).items():
                 splits[number] = splits[number] + split
+                missed[number] += int((errors > 0).sum())
                 if (decision := tests[number].update(errors)) != "more":
                     decisions[number] = decision
             chunk += 1
         return [
-            {
-                "samples": m.steps * self.protocol.batch,
-                "size": size,
-                "n": tests[m.number].n,
-                "error": tests[m.number].mean,
-                "low": tests[m.number].interval[0],
-                "high": tests[m.number].interval[1],
-                "decision": decisions[m.number],
-            }
+            _record(m.steps * self.protocol.batch, size, tests[m.number], missed[m.number])
+            | {"decision": decisions[m.number]}
             | splits[m.number].to_json()
             for m in due
         ]
@@ -86,8 +82,10 @@ class Examiner:
         if n == 0:
             return {}
         generator = torch_generator(member.seed.child("baseline", member.stage), self.device)
-        member.ledger.charge(member.name, "baseline", samples=n)
-        return {k: float(v) for k, v in self.task.baselines(size, n, generator).items()}
+        counted = counting(self.task)
+        errors = counted.task.baselines(size, n, generator)
+        member.ledger.charge(member.name, "baseline", samples=counted.samples())
+        return {name: float(error) for name, error in errors.items()}
 
     def _errors(
         self,
@@ -113,3 +111,16 @@ class Examiner:
             split = seen.split(self.task, prediction.values, batch) if with_split else Split()
             found[member.number] = (errors, split)
         return found
+
+
+def _record(samples: int, size: int, look: Look, missed: int) -> dict[str, Any]:
+    low, high = look.interval
+    return {
+        "samples": samples,
+        "size": size,
+        "n": look.n,
+        "error": look.mean,
+        "low": low,
+        "high": high,
+        "instance_error": missed / look.n,
+    }

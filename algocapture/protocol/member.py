@@ -23,7 +23,7 @@ class Member:
     ledger: Ledger = field(default_factory=Ledger)
     stage: int = 0
     begun: bool = False  # the current stage has been entered
-    censored: str | None = None  # the limit that ended it: "samples", "flops" or "looks"
+    censored: str | None = None  # what ended it: "samples", "flops", "looks" or DIVERGED
     steps: int = 0  # in the current stage
     next_look: int = 0  # in steps of the current stage
     low: int = 0  # samples of the stage at its last failing look

@@ -9,6 +9,8 @@ from typing import ClassVar, Literal
 from algocapture.config import register
 from algocapture.stats.sequential import SequentialTest, next_look
 
+DIVERGED = "loss not finite"  # what ends a member that no larger limit can help
+
 
 @dataclass(frozen=True)
 class Protocol(ABC):

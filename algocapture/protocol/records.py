@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from algocapture.protocol.member import Member
-from algocapture.protocol.plan import Limits, Protocol
+from algocapture.protocol.plan import DIVERGED, Limits, Protocol
 from algocapture.tasks.base import Task
 
 
@@ -40,5 +40,7 @@ def is_final(record: dict[str, Any], protocol: Protocol, limits: Limits) -> bool
     """Whether a seed whose last record this is has nothing left to do within the limits."""
     if record["outcome"] != "censored":
         return protocol.size(record["index"] + 1) > limits.largest
+    if record["limit"] == DIVERGED:
+        return True
     looks, following, flops = len(record["looks"]), record["following"], record["flops"]
     return limits.binding(protocol, looks, following, flops) is not None

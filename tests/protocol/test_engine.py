@@ -6,8 +6,10 @@ import math
 
 import torch
 
+from algocapture.learners import Step
 from algocapture.protocol import Decided, Engine, Incremental, Limits, Looked, WholeInterval
 from algocapture.protocol.pac import PacReplication
+from algocapture.protocol.records import is_final
 from algocapture.rng import Seed
 from algocapture.stats.sequential import SequentialTest
 from tests.protocol.fakes import Coin, KnownErrorConfig
@@ -93,7 +95,7 @@ def test_members_are_what_they_are_alone():
 
 def test_resuming_anywhere_gives_the_same_records():
     whole = finish(engine(seeds=2))
-    for stop in (0, 1, 7, 40, 150):
+    for stop in (0, 7, 150):
         e, before = engine(seeds=2), []
         for _ in range(stop):
             before += [
@@ -182,3 +184,43 @@ def test_pac_replication_spends_its_budget_and_judges_once():
         # after P0 + budget samples the known error is T^2 / (1 + P)
         clearly = record["size"] ** 2 / (records[0]["spent"] + record["samples"])
         assert record["outcome"] == ("passed" if clearly < 0.1 else "failed")
+
+
+def test_a_loss_that_is_not_finite_ends_its_member_alone():
+    e = engine(seeds=2)
+    step = e.learner.step
+
+    def diverging(batches):
+        taken = step(batches)
+        if e.members[1].steps == 7 and taken[1] is not None:
+            taken[1] = Step(float("nan"), taken[1].flops)
+        return taken
+
+    e.learner.step = diverging
+    records = finish(e)
+    assert [(r["outcome"], r["limit"]) for r in records if r["member"] == 1] == [
+        ("censored", "loss not finite")
+    ]
+    alone = [{**r, "member": 0} for r in finish(engine())]
+    assert [r for r in records if r["member"] == 0] == alone
+    arrays, meta = e.state()
+    again = engine(seeds=2, limits=Limits(largest=20, samples=1_000_000))
+    again.load(arrays, meta)
+    assert again.advance() == []
+    assert is_final(next(r for r in records if r["member"] == 1), PROTOCOL, again.limits)
+
+
+def test_the_baseline_account_holds_what_was_drawn():
+    """A baseline that fits a predictor draws twice: both draws are charged."""
+
+    class Fitted(Coin):
+        def baselines(self, size, n, generator):
+            self.sample(size, 3 * n, generator)
+            return super().baselines(size, n, generator)
+
+    streams = [Seed(0).child("seed", 0)]
+    limits = Limits(largest=5, samples=100_000)
+    e = Engine(Fitted(), KnownErrorConfig(0.0), PROTOCOL, limits, streams, CPU)
+    (record,) = finish(e)
+    assert e.members[0].ledger.spent(account="baseline").samples == 4 * PROTOCOL.baseline_samples
+    assert 0.4 < record["baselines"]["constant"] < 0.6
