@@ -108,9 +108,15 @@ class Curve:
 
 
 def resolution(curves: Sequence[Curve]) -> float:
-    """The least positive cost that any curve could tell from nothing: one look."""
-    steps = [np.array(c.spent[1:]) - c.starts() for c in curves]
-    positive = np.concatenate([s[s > 0] for s in steps] or [np.zeros(0)])
+    """The least positive cost that any curve could tell from nothing: its narrowest look."""
+    steps = [np.zeros(0)]
+    for c in curves:
+        cost, start = np.array(c.spent[1:]) - c.starts(), c.starts()
+        steps.append(cost)
+        if c.spent_low is not None:
+            steps.append(cost - np.maximum(np.array(c.spent_low[1:]) - start, 0.0))
+    positive = np.concatenate(steps)
+    positive = positive[positive > 0]
     return float(positive.min()) if positive.size else 1.0
 
 

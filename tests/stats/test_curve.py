@@ -37,7 +37,9 @@ def test_whole_interval_costs_start_from_the_base_model():
     assert curve.costs(1.0)[1].tolist() == [300, 200]
 
 
-def test_resolution_is_the_least_positive_cost():
+def test_resolution_is_the_least_positive_cost_or_look():
+    seen = Curve(SIZES, [1000, 1640, 1640], spent_low=[900, 1512, 1640])
+    assert resolution([seen]) == 128
     curves = [Curve(SIZES, [1000, 1000, 1064]), Curve(SIZES, [900, 1028, 1092])]
     assert resolution(curves) == 64
     assert resolution([Curve(SIZES, [7, 7, 7])]) == 1
