@@ -52,14 +52,14 @@ def support(seeds: Sequence[Stages], posterior: Mixture) -> dict[str, float]:
     Residuals have the posterior's stage noise and the spread of slopes over seeds in every law,
     so that a law is not favoured for absorbing the seeds' differences; each seed has its own c.
     """
-    scores = dict.fromkeys(LAWS, 0.0) | {"power": 2.0}  # the power law has kappa besides
+    scores = dict.fromkeys(LAWS, 0.0) | {"bounded": 2.0, "power": 2.0}  # these have kappa besides
     known = [s for s in seeds if s.points.sum() >= 2]
     if not known:
         return dict.fromkeys(LAWS, 1 / len(LAWS))
     for s in known:
         whiten = _whitener(s, posterior)
         for law in LAWS:
-            shape = law_shape(s.curve, law, max(posterior.centre, 0.0))
+            shape = law_shape(s.curve, law, posterior.centre)
             residual = whiten @ (s.middle - shape)[s.points]
             scores[law] += float(residual @ residual)
     best = min(scores.values())

@@ -11,7 +11,7 @@ import numpy as np
 from algocapture.stats.curve import Curve
 from algocapture.stats.sequential import Floats
 
-LAWS = ("log", "log squared", "power", "linear")
+LAWS = ("bounded", "log", "log squared", "power", "linear")
 
 
 def log_shape(curve: Curve, kappa: Floats) -> Floats:
@@ -25,9 +25,13 @@ def log_shape(curve: Curve, kappa: Floats) -> Floats:
 
 
 def law_shape(curve: Curve, law: str, kappa: float = 0.0) -> Floats:
-    """log of each stage's expected cost, up to a constant, under a named law of growth."""
-    if law in ("log", "power"):
-        return log_shape(curve, np.array(kappa if law == "power" else 0.0))
+    """log of each stage's expected cost, up to a constant, under a named law of growth.
+
+    `bounded` and `power` are the family of the exponent at negative and at positive kappa.
+    """
+    exponents = {"bounded": min(kappa, 0.0), "log": 0.0, "power": max(kappa, 0.0)}
+    if law in exponents:
+        return log_shape(curve, np.array(exponents[law]))
     u = curve.log_sizes()
     total = {"log squared": u**2, "linear": np.expm1(u)}[law]
     return np.log(np.diff(total) if curve.cumulative else total[1:])

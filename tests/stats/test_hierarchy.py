@@ -43,14 +43,16 @@ def test_expected_costs_against_quadrature(kappa, cumulative):
 @pytest.mark.parametrize("law", LAWS)
 def test_laws_sum_to_their_totals(law):
     u = Curve(SIZES, [1.0] * 4).log_sizes()
+    kappa = -0.5 if law == "bounded" else 0.5
     totals = {
+        "bounded": -np.expm1(kappa * u),
         "log": u,
         "log squared": u**2,
-        "power": np.expm1(0.5 * u) / 0.5,
+        "power": np.expm1(kappa * u),
         "linear": np.expm1(u),
     }
-    steps = np.cumsum(np.exp(law_shape(Curve(SIZES, [1.0] * 4), law, 0.5)))
-    whole = np.exp(law_shape(Curve(SIZES, [1.0] * 4, cumulative=False), law, 0.5))
+    steps = np.cumsum(np.exp(law_shape(Curve(SIZES, [1.0] * 4), law, kappa)))
+    whole = np.exp(law_shape(Curve(SIZES, [1.0] * 4, cumulative=False), law, kappa))
     assert steps / steps[-1] == pytest.approx(totals[law][1:] / totals[law][-1])
     assert whole / whole[-1] == pytest.approx(totals[law][1:] / totals[law][-1])
 

@@ -19,6 +19,7 @@ GROWTH = {  # extra samples after T0
     "log squared": lambda u: 1e4 * u**2,
     "power": lambda u: 1e4 * np.expm1(0.5 * u) / 0.5,
     "linear": lambda u: 1e3 * np.expm1(u),
+    "bounded": lambda u: -1e5 * np.expm1(-0.5 * u),
 }
 
 
@@ -33,7 +34,12 @@ def exact(law, seeds=3):
 
 @pytest.mark.parametrize(
     ("law", "outcome", "kappa"),
-    [("log", "captured", 0.0), ("power", "not captured", 0.5), ("linear", "not captured", 1.0)],
+    [
+        ("log", "captured", 0.0),
+        ("bounded", "captured", -0.5),
+        ("power", "not captured", 0.5),
+        ("linear", "not captured", 1.0),
+    ],
 )
 def test_noiseless_curves_give_their_exponent_and_law(law, outcome, kappa):
     verdict = judge(exact(law))
