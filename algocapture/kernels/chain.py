@@ -111,7 +111,7 @@ class Chain:
         sampler = self._sampler(state, stack, last_row)
         allowed = stack.allowed(self.causal)
         if last_row and allowed is not None:
-            allowed = _last(allowed, stack)
+            allowed = last_rows(allowed, stack)
         layer = self._layer(state, stack, left, right, last_row)
         own = torch.stack([state.nngp[:, p, :, p] for p in range(state.nngp.shape[1])], 1)
         total: list[Tensor] = []
@@ -119,7 +119,7 @@ class Chain:
             scale = self._scale(size, state.nngp)
             scores = sampler.draw(size, generator)
             if last_row and scores.shape[3] > 1:
-                scores = _last(scores, stack)
+                scores = last_rows(scores, stack)
             weights = attend(scores, allowed, scale)
             nngp, ntk = layer.moments(weights[:, :, left], weights[:, :, right], scale)
             q = nngp.new_empty(0) if layer.symmetric else variances(weights, own)
@@ -144,7 +144,7 @@ class Chain:
         rows = (nngp, ntk)
         if last_row:
             ends = (stack, left, right)
-            rows = (_corner(nngp, *ends), None if ntk is None else _corner(ntk, *ends))
+            rows = (corner(nngp, *ends), None if ntk is None else corner(ntk, *ends))
         return Layer(nngp, ntk, rows, left == right, self.projection)
 
     def _sampler(self, state: State, stack: Stack, last_row: bool) -> Sampler:
@@ -155,7 +155,7 @@ class Chain:
             assert self.plan.key_dim is not None
             return FiniteKeys(state.root, self.plan.key_dim)
         if last_row and name in ("row", "pair"):
-            return RowRoot.of(state.root, _last(state.root, stack).squeeze(2))
+            return RowRoot.of(state.root, last_rows(state.root, stack).squeeze(2))
         return SharedRoot(state.root)
 
     def _scale(self, n: int, like: Tensor) -> Tensor | float:
@@ -176,13 +176,13 @@ class Chain:
         return [size] * (n // size) + ([n % size] if n % size else [])
 
 
-def _last(x: Float[Tensor, "*n G P T k"], stack: Stack) -> Float[Tensor, "*n G P 1 k"]:
+def last_rows(x: Float[Tensor, "*n G P T k"], stack: Stack) -> Float[Tensor, "*n G P 1 k"]:
     """The row of each input's last token."""
     end = (stack.lengths - 1)[..., None, None].expand(*stack.lengths.shape, 1, x.shape[-1])
     return torch.take_along_dim(x, end.expand(*x.shape[:-4], *end.shape), -2)
 
 
-def _corner(x: Tensor, stack: Stack, left: slice, right: slice) -> Float[Tensor, "G Pl 1 Pr 1"]:
+def corner(x: Tensor, stack: Stack, left: slice, right: slice) -> Float[Tensor, "G Pl 1 Pr 1"]:
     """A covariance between all tokens, at the last token of each input."""
     end1, end2 = stack.lengths[:, left] - 1, stack.lengths[:, right] - 1
     g, p, q = (torch.arange(x.shape[i], device=x.device) for i in (0, 1, 3))

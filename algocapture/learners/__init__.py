@@ -2,11 +2,16 @@
 
 from algocapture.learners.base import Learner, LearnerConfig, Prediction, Step
 from algocapture.learners.decoding import Decoded, decode, decoded_error
+from algocapture.learners.kernel import KernelPredictor
+from algocapture.learners.kernel_learner import KernelLearner, KernelRegression
 from algocapture.learners.sgd import SGD, SGDLearner
 
 __all__ = [
     "SGD",
     "Decoded",
+    "KernelLearner",
+    "KernelPredictor",
+    "KernelRegression",
     "Learner",
     "LearnerConfig",
     "Prediction",
