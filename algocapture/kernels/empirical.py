@@ -95,11 +95,6 @@ def ntk_by_jacobian(module: nn.Module, x1: Tensor, x2: Tensor) -> Tensor:
     return _arrange(total, y1, y2)
 
 
-def _vjp(f: Callable[..., Any], at: Any) -> tuple[Tensor, Callable[..., Any]]:
-    value, pull, *_ = vjp(f, at)
-    return value, pull
-
-
 def ntk_by_products(module: nn.Module, x1: Tensor, x2: Tensor) -> Tensor:
     """J1 (J2^T e) for each unit vector e of the outputs of x2."""
     parameters = _trained(module)
