@@ -14,6 +14,7 @@ from algocapture.config import from_json
 from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.unit import threads
 from algocapture.learners.sgd import SGD, SGDLearner
+from algocapture.learners.stacked import Stacked
 from algocapture.stats.sequential import confidence_interval
 from algocapture.store import RunFolder, StoreError
 from algocapture.types import torch_generator
@@ -93,6 +94,8 @@ def _largest(run: RunFolder, seed: int) -> int | None:
 def _learner(run: RunFolder, experiment: Experiment, seed: int, size: int) -> SGDLearner:
     """A population of one with the weights of a passed stage."""
     config = experiment.learner
+    if isinstance(config, Stacked):
+        config = config.training
     if not isinstance(config, SGD):
         raise ValueError(f"{type(config).__name__} has no module to load")
     sizes = [stage["size"] for stage in run.stages(seed)]

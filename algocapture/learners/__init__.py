@@ -5,6 +5,7 @@ from algocapture.learners.decoding import Decoded, decode, decoded_error
 from algocapture.learners.kernel import KernelPredictor
 from algocapture.learners.kernel_learner import KernelLearner, KernelRegression
 from algocapture.learners.sgd import SGD, SGDLearner
+from algocapture.learners.stacked import Stacked, StackedLearner
 
 __all__ = [
     "SGD",
@@ -16,6 +17,8 @@ __all__ = [
     "LearnerConfig",
     "Prediction",
     "SGDLearner",
+    "Stacked",
+    "StackedLearner",
     "Step",
     "decode",
     "decoded_error",

@@ -1,0 +1,154 @@
+"""A population of equal `Transformer`s as one network with a leading member dimension.
+
+The weights of all members are one matrix, (members, parameters), in the order of the module's
+named parameters; a forward pass splits it once, so that its gradient is one matrix too. Products
+are batched over members; for attention members are folded into the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
+from torch.nn import functional as F
+
+from algocapture.models.transformer import (
+    Rotation,
+    Transformer,
+    TransformerModule,
+    rotary_angles,
+    rotate,
+)
+from algocapture.types import TaskSpec
+
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each parameter of a module lies in a member's row."""
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, module: TransformerModule) -> Layout:
+        named = list(module.named_parameters())
+        return cls(tuple(n for n, _ in named), tuple(tuple(p.shape) for _, p in named))
+
+    @property
+    def sizes(self) -> list[int]:
+        return [torch.Size(shape).numel() for shape in self.shapes]
+
+    def split(self, rows: Float[Tensor, "members parameters"]) -> Weights:
+        """The parameters by name, each with the leading member dimension."""
+        parts = rows.split(self.sizes, dim=1)
+        return {
+            name: part.unflatten(1, shape)
+            for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+        }
+
+    def decayed(self) -> Tensor:
+        """1 for the entries of matrices, 0 for gains and biases."""
+        parts = [
+            torch.full((size,), float(len(shape) >= 2))
+            for size, shape in zip(self.sizes, self.shapes, strict=True)
+        ]
+        return torch.cat(parts)
+
+
+def flatten(modules: Sequence[TransformerModule]) -> Float[Tensor, "members parameters"]:
+    """One row of weights for each module."""
+    rows = [torch.cat([p.detach().flatten() for p in m.parameters()]) for m in modules]
+    return torch.stack(rows)
+
+
+@dataclass(frozen=True)
+class StackedTransformer:
+    """The forward pass of a population; the same function as each member's module."""
+
+    config: Transformer
+    spec: TaskSpec
+    layout: Layout
+
+    def __call__(
+        self, rows: Float[Tensor, "members parameters"], inputs: Shaped[Tensor, "members n ..."]
+    ) -> Float[Tensor, "members n ..."]:
+        weights = self.layout.split(rows)
+        config, readout = self.config, self.config.reads(self.spec)
+        x = self._embed(weights, inputs)
+        rotation = None
+        if config.position == "rope":
+            rotation = rotary_angles(x[0], config.head_width, config.rope_base)
+        for block in range(config.depth):
+            own = {
+                name.removeprefix(f"blocks.{block}."): weight
+                for name, weight in weights.items()
+                if name.startswith(f"blocks.{block}.")
+            }
+            last = readout == "last" and block == config.depth - 1
+            x = self._block(own, x, rotation, last)
+        x = _norm(x, weights["norm.weight"], weights["norm.bias"], rows.dtype)
+        if readout == "last":
+            x = x[:, :, -1]
+        elif readout == "mean":
+            x = x.mean(2)
+        out = _linear(x, weights["head"]) + _over(weights["head_bias"], x.ndim)
+        return out if config.is_class(self.spec) else out.squeeze(-1)
+
+    def _embed(self, weights: Weights, inputs: Tensor) -> Tensor:
+        """(members, n, length, width) in float32, as the residual stream stays."""
+        table = weights["embedding"]
+        if self.spec.inputs == "tokens":
+            members, vocab = table.shape[:2]
+            offset = torch.arange(0, members * vocab, vocab, device=inputs.device)
+            x = F.embedding(inputs + offset[:, None, None], table.flatten(0, 1))
+        else:
+            x = _linear(inputs.to(table), table[:, :-1].mT) + _over(table[:, -1], inputs.ndim)
+        if self.config.position == "marks":
+            positions = torch.tensor(self.spec.marks, device=x.device) % x.shape[2]
+            marks = weights["marks"][:, None].expand(-1, x.shape[1], -1, -1)
+            x = x.index_add(2, positions, marks.to(x))
+        return x.float() if x.dtype == torch.bfloat16 else x
+
+    def _block(self, own: Weights, x: Tensor, rotation: Rotation | None, last: bool) -> Tensor:
+        low = own["qkv"].dtype
+        width = x.shape[-1]
+        normed = _norm(x, own["norm1.weight"], own["norm1.bias"], low)
+        if last:
+            x = x[:, :, -1:]
+            query = _linear(normed[:, :, -1:], own["qkv"][:, :width])
+            key, value = _linear(normed, own["qkv"][:, width:]).chunk(2, -1)
+        else:
+            query, key, value = _linear(normed, own["qkv"]).chunk(3, -1)
+        heads = [
+            part.flatten(0, 1).unflatten(-1, (self.config.heads, -1)).transpose(1, 2)
+            for part in (query, key, value)
+        ]
+        query, key, value = heads
+        if rotation is not None:
+            query, key = rotate(query, rotation), rotate(key, rotation)
+        causal = self.config.causal and not last  # the last position sees all the others
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+        mixed = mixed.transpose(1, 2).flatten(2).unflatten(0, x.shape[:2])
+        x = x + _linear(mixed, own["out"])
+        normed = _norm(x, own["norm2.weight"], own["norm2.bias"], low)
+        return x + _linear(F.gelu(_linear(normed, own["up"])), own["down"])
+
+
+def _linear(x: Tensor, weight: Float[Tensor, "members out in"]) -> Tensor:
+    """Each member's x W^T."""
+    return torch.bmm(x.flatten(1, -2), weight.mT).unflatten(1, x.shape[1:-1])
+
+
+def _norm(x: Tensor, gain: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:
+    normed = F.layer_norm(x, x.shape[-1:])
+    return (normed * _over(gain, x.ndim) + _over(bias, x.ndim)).to(dtype)
+
+
+def _over(weight: Tensor, ndim: int) -> Tensor:
+    """A vector for each member, (members, width), broadcast over the axes between."""
+    return weight.reshape(len(weight), *[1] * (ndim - 2), weight.shape[-1])

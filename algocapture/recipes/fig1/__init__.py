@@ -1,0 +1,1 @@
+"""The panels of the paper's Figure 1."""

@@ -1,0 +1,43 @@
+"""Panel (a): induction from T0 = 50 to T = 10,000, five seeds as one stacked population.
+
+The paper's: vocabulary 1024, 2 layers, width 256, 4 heads, RoPE base 500,000, growth 1.2.
+Ours (it gives none): delta 5%, batch, learning rate, looks.
+"""
+
+from __future__ import annotations
+
+from algocapture.experiment import Experiment
+from algocapture.learners import SGD, Stacked
+from algocapture.models import Transformer
+from algocapture.protocol import Incremental, Limits
+from algocapture.stats import SequentialTest
+from algocapture.tasks import Induction
+
+COST = {"gpu": "one H200, minutes"}
+
+
+def experiment() -> Experiment:
+    return Experiment(
+        task=Induction(),
+        learner=Stacked(
+            training=SGD(
+                model=Transformer(depth=2, width=256, heads=4, rope_base=500_000.0),
+                lr=1e-3,
+                warmup=200,
+                precision="bf16",
+                micro_tokens=1_500_000,
+            )
+        ),
+        protocol=Incremental(
+            t0=50,
+            delta=0.05,
+            batch=128,
+            test=SequentialTest(looks=128, chunk=128, maximum=4096),
+            probes=(),
+            baseline_samples=0,
+        ),
+        limits=Limits(largest=10_000, samples=5_000_000),
+        seeds=5,
+        population=5,
+        device="cuda",
+    )
