@@ -18,6 +18,7 @@ from algocapture.types import torch_generator
 
 TASK = Induction()
 DEVICE = torch.device("cuda")
+SEEDS = [Seed(0).child(m) for m in range(5)]
 
 
 def milliseconds(learner: Learner, n: int, size: int = 50, steps: int = 60) -> float:
@@ -39,12 +40,13 @@ def main() -> None:
     for precision in ("float32", "bf16"):
         config = SGD(model=model, precision=precision, micro_tokens=10_000_000)
         for n in (64, 128, 512):
-            times = {}
-            for members in (1, 5):
-                seeds = [Seed(0).child(m) for m in range(members)]
-                for kind in (config, Stacked(training=config)):
-                    learner = kind.build(TASK, seeds, DEVICE)
-                    times[type(kind).__name__, members] = milliseconds(learner, n)
+            times = {
+                (type(kind).__name__, members): milliseconds(
+                    kind.build(TASK, SEEDS[:members], DEVICE), n
+                )
+                for members in (1, 5)
+                for kind in (config, Stacked(training=config))
+            }
             ratio = times["Stacked", 5] / times["Stacked", 1]
             print(
                 f"{precision} batch {n}: stacked 5 {times['Stacked', 5]:.2f} ms, 1 "

@@ -100,12 +100,13 @@ class Engine:
         return [Trained(stage, self.protocol.size(stage), losses, samples), *events]
 
     def _training_batch(self, member: Member) -> Batch:
-        """Sizes of the grid in a random order, each once before any comes again."""
+        """Sizes of the grid in a random order, each once before any comes again. The order is the
+        same for all seeds of a root, so that the batches of a stacked population are of one size."""
         sizes = self.protocol.training_sizes(member.stage, self.task.spec.smallest)
         turn, place = divmod(member.steps, len(sizes))
-        seed = member.seed.child("train", member.stage)
-        size = sizes[seed.child("order", turn).numpy().permutation(len(sizes))[place]]
-        step = seed.child(member.steps)
+        order = Seed(member.seed.root).child("order", member.stage, turn)
+        size = sizes[order.numpy().permutation(len(sizes))[place]]
+        step = member.seed.child("train", member.stage, member.steps)
         return member.draw(self.task, step, size, self.protocol.batch, "train", self.device)
 
     def _look(self, due: list[Member]) -> list[Event]:

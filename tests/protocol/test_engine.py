@@ -224,3 +224,25 @@ def test_the_baseline_account_holds_what_was_drawn():
     (record,) = finish(e)
     assert e.members[0].ledger.spent(account="baseline").samples == 4 * PROTOCOL.baseline_samples
     assert 0.4 < record["baselines"]["constant"] < 0.6
+
+
+def test_acting_members_get_batches_of_one_size_and_their_own_instances():
+    """What a stacked population needs: equal sizes; what seeds need: instances of their own."""
+    e = engine(
+        Incremental(t0=10, delta=0.1, growth=1.5, batch=20, test=TEST, probes=()),
+        Limits(largest=15, samples=100_000),
+        seeds=3,
+    )
+    step = e.learner.step
+    pairs = []
+
+    def watching(batches):
+        acting = [batch for batch in batches if batch is not None]
+        assert len({batch.size for batch in acting}) == 1
+        pairs.extend(torch.equal(acting[0].inputs, other.inputs) for other in acting[1:])
+        return step(batches)
+
+    e.learner.step = watching
+    finish(e)
+    assert pairs
+    assert not any(pairs)
