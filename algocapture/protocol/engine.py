@@ -100,8 +100,8 @@ class Engine:
         return [Trained(stage, self.protocol.size(stage), losses, samples), *events]
 
     def _training_batch(self, member: Member) -> Batch:
-        """Sizes of the grid in a random order, each once before any comes again. The order is the
-        same for all seeds of a root, so that the batches of a stacked population are of one size."""
+        """Sizes of the grid in a random order, each once before any comes again. All seeds of a
+        root share the order, so that the batches of a stacked population are of one size."""
         sizes = self.protocol.training_sizes(member.stage, self.task.spec.smallest)
         turn, place = divmod(member.steps, len(sizes))
         order = Seed(member.seed.root).child("order", member.stage, turn)
