@@ -13,10 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from algocapture.rng import Seed
 from algocapture.tasks.base import Task, check_integer, check_sampling, label_statistics
 from algocapture.tasks.compiled import in_threads
 from algocapture.tasks.radius import SIDE, boundary_free_radius, corrected_radius, within
-from algocapture.types import Batch, TaskSpec
+from algocapture.types import Batch, TaskSpec, torch_generator
 
 DEGREE_LAWS = ("constant", "log")
 COORDINATES = ("domain", "radius")
@@ -193,7 +194,7 @@ class RandomGeometricGraph(Task):
         if generator.device.type == "cpu":
             return generator
         key = torch.randint(2**62, (), generator=generator, device=generator.device)
-        return torch.Generator().manual_seed(int(key))
+        return torch_generator(Seed(int(key)))
 
     def _draw(self, size: int, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         shape = (n, size, self.dimension)
