@@ -5,6 +5,7 @@ python -m benchmarks.stacked
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 
