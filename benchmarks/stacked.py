@@ -5,7 +5,6 @@ python -m benchmarks.stacked
 
 from __future__ import annotations
 
-import itertools
 import statistics
 import time
 
