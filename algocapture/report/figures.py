@@ -36,6 +36,7 @@ from algocapture.stats.evidence import guide
 
 Scale = Literal["log", "linear"]
 Entry = tuple[Line2D | Patch, str]
+MOST_BASELINES = 6  # drawn; the page's table has all
 CROWDED = 300  # points: beyond these, markers and intervals of single stages are left out
 
 
@@ -183,8 +184,8 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
             ax.plot(at * beside, error, ls="", marker=marker if passed else "^", ms=4.5,
                     color=colour, mfc=colour if passed else "none", mew=0 if passed else 1,
                     alpha=0.75, gid="passed" if passed else "not passed")  # fmt: skip
-            if not _crowded(summaries):
-                ax.vlines(at * beside, low, high, color=colour, lw=1, alpha=0.3)
+            if len(summaries) == 1 and not _crowded(summaries):
+                ax.vlines(at, low, high, color=colour, lw=1, alpha=0.3)
         sizes += [r["size"] for r in held]
         label = name if len(summaries) > 1 else "passed, with interval"
         entries.append((_mark(marker, colour, filled=True), label))
@@ -200,7 +201,8 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
 
 def _baselines(ax: Axes, s: Summary) -> list[Entry]:
     entries: list[Entry] = []
-    for i, held in enumerate(_by(rows.baseline_rows(s), "baseline")):
+    nearest = sorted(_by(rows.baseline_rows(s), "baseline"), key=lambda held: held[-1]["error"])
+    for i, held in enumerate(nearest[:MOST_BASELINES]):
         colour = SERIES[1:][i % (len(SERIES) - 1)]
         sizes, error = _columns(held, "size", "error")
         (line,) = ax.plot(sizes, error, color=colour, lw=1.3, ls=DASHES[1 + i % 2], gid="baseline")
@@ -291,7 +293,10 @@ def _exponents(summaries: Sequence[Summary]) -> list[tuple[str, str, list[Row]]]
 
 def _deltas(ax: Axes, summaries: Sequence[Summary]) -> list[Entry]:
     deltas = sorted({s.delta for s in summaries})
-    lines = [ax.axhline(d, color=INK, lw=1.2, ls=(0, (4, 2)), gid="delta") for d in deltas]
+    lines = [
+        ax.axhline(d, color=INK, lw=1.2, ls=DASHES[1 + i % 2], gid="delta")
+        for i, d in enumerate(deltas)
+    ]
     return [(line, f"δ = {delta:g}") for line, delta in zip(lines, deltas, strict=True)]
 
 

@@ -35,6 +35,7 @@ def write_run(
     finish: bool = True,
     meta: dict[str, Any] | None = None,
     seed: int = 0,
+    baselines: dict[str, float] | None = None,
     **changes: Any,
 ) -> Path:
     """A run's folder with these curves, errors and baselines made up to fit."""
@@ -49,6 +50,7 @@ def write_run(
             ledger: list[dict[str, Any]] = []  # a stage's record holds all that was spent so far
             for index in range(len(curve.sizes)):
                 body = stage(curve, index, held["protocol"]["delta"], generator)
+                body["baselines"] = (body["baselines"] and baselines) or body["baselines"]
                 ledger = body["ledger"] = ledger + body["ledger"]
                 run.append_stage(number, index, body)
         run.write_meta({"sessions": [meta or SESSION]})
