@@ -89,7 +89,7 @@ def summarise(path: Path | str) -> Summary:
     stages = {seed: run.stages(seed) for seed in run.seeds()}
     if not any(stages.values()):
         raise StoreError(f"{run.path} has no decided stage yet: `algocapture resume` continues it")
-    complete = run.read_result() == run.result()
+    complete = run.read_result() == run.result_of(stages)
     notes = [name for name in run.notes() if name.startswith("eval-")]
     evaluations = [row for name in notes for row in run.read_note(name)]
     return Summary(

@@ -149,7 +149,11 @@ class RunFolder:
 
     def result(self) -> Body:
         """What result.json holds, rebuilt from the stages: a function of nothing else."""
-        curves = [{"seed": seed, "stages": self.stages(seed)} for seed in self.seeds()]
+        return self.result_of({seed: self.stages(seed) for seed in self.seeds()})
+
+    def result_of(self, stages: Mapping[int, Sequence[Body]]) -> Body:
+        """What result.json holds when these are the stages by seed."""
+        curves = [{"seed": seed, "stages": list(of)} for seed, of in stages.items()]
         return {"identity": self.identity, "seeds": curves}
 
     def write_result(self) -> Body:

@@ -36,6 +36,7 @@ def write_run(
     meta: dict[str, Any] | None = None,
     seed: int = 0,
     baselines: dict[str, float] | None = None,
+    looks: int = 1,
     **changes: Any,
 ) -> Path:
     """A run's folder with these curves, errors and baselines made up to fit."""
@@ -51,6 +52,7 @@ def write_run(
             for index in range(len(curve.sizes)):
                 body = stage(curve, index, held["protocol"]["delta"], generator)
                 body["baselines"] = (body["baselines"] and baselines) or body["baselines"]
+                body["looks"] = body["looks"][:1] * (looks - 1) + body["looks"]
                 ledger = body["ledger"] = ledger + body["ledger"]
                 run.append_stage(number, index, body)
         run.write_meta({"sessions": [meta or SESSION]})

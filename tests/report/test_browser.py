@@ -67,7 +67,7 @@ class Opened:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
-    one = write_run(folder / "one", world(0.0, 1, censored=0.5))
+    one = write_run(folder / "one", world(0.0, 1, stages=12, censored=0.5))
     other = write_run(folder / "other-with-a-long-name-that-has-no-end", world(1.0, 2, stages=9))
     texts = {"one": page([one]), "two": page([one, other])}
     for name, text in texts.items():
@@ -75,8 +75,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in texts}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(("width", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 @pytest.mark.parametrize("name", ["one", "two"])
 def test_page_opens_offline(
     chromium: Any, files: dict[str, Path], name: str, width: int, scheme: str
@@ -158,7 +157,7 @@ def test_hostile_names_are_text(chromium: Any, tmp_path: Path) -> None:
 
 def test_hostile_folders_are_text(chromium: Any, tmp_path: Path) -> None:
     curves = [Curve([50, 60, 72], [9000, 9500, 9900]) for _ in range(2)]
-    runs = [write_run(tmp_path / name, curves) for name in FOLDERS]
+    runs = [write_run(tmp_path / name, curves[:1]) for name in FOLDERS]
     (tmp_path / "page.html").write_text(page(runs), "utf-8")
     opened = Opened(chromium, tmp_path / "page.html", NARROW)
     opened.check()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from algocapture.cli import main
-from algocapture.report import page, summarise, write_figures
+from algocapture.report import figure_exponent, page, summarise, write_figures
+from algocapture.report.style import to_bytes
 from algocapture.stats import Curve
 from tests.report.runs import world, write_run
 
@@ -23,7 +26,10 @@ STEPS = Curve(
 # A run's curves, and what its page must say.
 KINDS = {
     "captured": (lambda: world(0.0, 1, censored=0), "Captured at delta = 0.05"),
-    "not captured": (lambda: world(1.0, 2, censored=0.5), "Not captured at delta = 0.05"),
+    "not captured": (
+        lambda: world(1.0, 2, stages=12, censored=0.5),
+        "Not captured at delta = 0.05",
+    ),
     "undecided": (lambda: world(0.2, 5, stages=6, noise=0.7), "Undecided at delta"),
     "whole": (lambda: world(0.8, 3, cumulative=False), "Not captured"),
     "floor": (lambda: [STEPS] * 3, "at most one look"),
@@ -88,7 +94,7 @@ def test_page_of_every_kind_of_run(tmp_path: Path, kind: str) -> None:
 
 
 def test_page_of_an_unfinished_run_says_so(tmp_path: Path, run: Path) -> None:
-    unfinished = write_run(tmp_path / "run", world(0.5, 6), finish=False)
+    unfinished = write_run(tmp_path / "run", world(0.5, 6, stages=3), finish=False)
     assert "is not finished" in page([unfinished])
     assert "is not finished" not in page([run])
 
@@ -98,24 +104,34 @@ def test_page_is_the_same_bytes(run: Path) -> None:
 
 
 def test_runs_are_compared(tmp_path: Path, run: Path) -> None:
-    other = write_run(tmp_path / "run", world(0.0, 7, censored=0), protocol={"delta": 0.02})
+    other = write_run(
+        tmp_path / "run", world(0.0, 7, stages=15, censored=0), protocol={"delta": 0.02}
+    )
     text = page([run, other])
     assert "2 runs compared" in text
     assert "Captured at every delta tried" in text
     assert '<td class="field">protocol.delta</td><td>0.05</td><td>0.02</td>' in text
 
 
+@pytest.mark.slow
 def test_largest_page_is_below_a_megabyte(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / f"run-{i}", world(0.1 * i, i, seeds=12)) for i in range(8)]
     assert len(page(runs).encode()) < 1_000_000
 
 
-def test_figures_are_written_with_their_data(tmp_path: Path, run: Path) -> None:
+def test_figures_are_written_with_their_data(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", world(0.0, 1, stages=5, seeds=2))
     written = {p.name for p in write_figures([summarise(run)], tmp_path / "figures")}
     for name in ("curve", "cost", "error", "exponent", "unadapted"):
         assert {f"{name}.{kind}" for kind in ("svg", "pdf", "png", "csv", "json")} <= written
-    again = write_figures([summarise(run)], tmp_path / "again")
-    assert all(p.read_bytes() == (tmp_path / "figures" / p.name).read_bytes() for p in again)
+    for kind in ("svg", "pdf", "png"):
+        again = to_bytes(figure_exponent([summarise(run)]), kind)
+        assert (tmp_path / "figures" / f"exponent.{kind}").read_bytes() == again
+    drawn = json.loads((tmp_path / "figures" / "curve.json").read_text("utf-8"))
+    with (tmp_path / "figures" / "curve.csv").open(encoding="utf-8") as table:
+        read = list(csv.DictReader(table))
+    assert [[str(v) for v in row.values()] for row in drawn] == [[*row.values()] for row in read]
+    assert [row["spent"] for row in drawn] == [p for c in summarise(run).curves() for p in c.spent]
 
 
 BAD = [
@@ -137,12 +153,14 @@ def test_bad_folders(tmp_path: Path, capsys, name: str, make, says: str, code: i
 
 
 def test_command_writes_the_page_into_the_run(tmp_path: Path, capsys) -> None:
-    folder = write_run(tmp_path / "run", world(0.0, 1))
+    folder = write_run(tmp_path / "run", world(0.0, 1, stages=5, seeds=2))
     with pytest.raises(SystemExit) as stopped:
-        main(["report", str(folder), "--figures", str(folder / "figures")])
+        main(["report", str(folder)])
     assert stopped.value.code == 0
     assert str(folder / "report.html") in capsys.readouterr().out
     assert (folder / "report.html").read_text("utf-8") == page([folder])
+    (folder / "figures").mkdir()
+    (folder / "figures" / "curve.pdf").write_bytes(b"not a record")
     with pytest.raises(SystemExit) as stopped:
         main(["verify", str(folder)])
     assert stopped.value.code == 0

@@ -34,5 +34,5 @@ def seconds(*arguments: str) -> float:
 @pytest.mark.parametrize("verb", ["verdict", "report"])
 def test_answers_in_two_seconds(tmp_path: Path, verb: str) -> None:
     """Of two calls the quicker: the first may have to compile to byte code."""
-    folder = write_run(tmp_path / "run", world(0.0, 1, stages=29))
-    assert min(seconds(verb, str(folder)) for _ in range(2)) < 2
+    folder = write_run(tmp_path / "run", world(0.0, 1, censored=0), looks=30)
+    assert seconds(verb, str(folder)) < 2 or seconds(verb, str(folder)) < 2
