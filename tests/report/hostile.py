@@ -32,6 +32,9 @@ PAYLOADS = [
 TURNED = ["\u202eturned\u202c", "nul \x00 bell \x07", "line\nfeed", "alone \ud800", "tab\tbed"]
 NAMES = [f"{prefix}{p}{suffix}" for p in PAYLOADS for prefix, suffix in
          (("", ""), ("a ", " b"), ("#", "#"), ("'", '"'))]  # fmt: skip
-FOLDERS = [name.replace("/", "\u2215") for name in PAYLOADS[:12] + PAYLOADS[18:20]]
+FOLDERS = [
+    name.replace("/", "\u2215")
+    for name in (*PAYLOADS[:6:2], PAYLOADS[7], PAYLOADS[10], *PAYLOADS[18:20])
+]
 
 assert len(NAMES) == 100
