@@ -56,7 +56,11 @@ def go(
         return INTERRUPTED
     summary = summarise(out)
     draw(summary, as_json)
-    conclude(summary, as_json)
+    _, reason = summary.judged
+    if reason:  # the work is done, and too little for a verdict, as with one seed
+        click.echo(f"No verdict: {reason}", err=True)
+    else:
+        conclude(summary, as_json)
     return DONE
 
 

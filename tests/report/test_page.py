@@ -90,6 +90,7 @@ def test_page_of_every_kind_of_run(tmp_path: Path, kind: str) -> None:
     assert "script" not in shape.names
     assert all(link.startswith(("#", "data:")) for link in shape.links)
     assert {link[1:] for link in shape.links if link.startswith("#")} <= set(shape.ids)
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(shape.ids)
     assert len(text.encode()) < 400_000
     assert "nan" not in re.sub(r"<[^>]*>", " ", text).lower().split()
 
