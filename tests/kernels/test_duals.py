@@ -1,7 +1,9 @@
 """Duals against integrals computed another way."""
 
 import itertools
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,3 +153,18 @@ def test_fully_connected_is_symmetric_and_positive(kind):
 def test_bad_input_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+FIXTURE = json.loads(Path(__file__).with_name("neural_tangents.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("case", FIXTURE["cases"], ids=lambda c: f"{c['activation']}-{c['depth']}")
+def test_fully_connected_equals_neural_tangents(case):
+    """Values saved by benchmarks/make_neural_tangents_fixture.py."""
+    x1, x2 = (torch.tensor(FIXTURE[name], dtype=torch.float64) for name in ("x1", "x2"))
+    kernel = InfiniteFullyConnected(
+        case["depth"], case["activation"], FIXTURE["weight_var"], FIXTURE["bias_var"]
+    )
+    for kind in ("nngp", "ntk"):
+        expected = torch.tensor(case[kind], dtype=torch.float64)
+        torch.testing.assert_close(kernel(x1, x2, kind), expected, rtol=1e-6, atol=1e-12)
