@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algocapture.kernels.attention import Layer, attend, variances
+from algocapture.kernels.attention import Layer, attend, cheaper_by_features, variances
 from algocapture.kernels.inputs import Stack
 from algocapture.kernels.mlp import Mlp
 from algocapture.kernels.roots import eigen_root
@@ -19,6 +19,9 @@ from algocapture.kernels.samplers import (
     Sampler,
     SharedRoot,
 )
+
+
+CACHE = 2**22  # bytes: on a CPU a workspace beyond the caches is slower, measured 2 times
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,12 @@ class Chain:
         if last_row:
             ends = (stack, left, right)
             rows = (corner(nngp, *ends), None if ntk is None else corner(ntk, *ends))
-        return Layer(nngp, ntk, rows, left == right, self.projection)
+        roots = None
+        tokens, rank = state.root.shape[2:]
+        first = state.ntk is None or state.ntk is state.nngp
+        if first and cheaper_by_features(rank, tokens, state.ntk is not None):
+            roots = (state.root[:, left], state.root[:, right])
+        return Layer(nngp, ntk, rows, left == right, self.projection, roots)
 
     def _sampler(self, state: State, stack: Stack, last_row: bool) -> Sampler:
         name = self.plan.sampler
@@ -168,10 +176,15 @@ class Chain:
     def _chunks(self, state: State, n: int) -> list[int]:
         """Sizes of the portions of n draws whose workspace fits the memory."""
         groups, inputs, tokens, rank = state.root.shape
-        entries = state.nngp.numel() * (10 if self.plan.ntk else 3)
-        entries += groups * (3 * inputs * tokens * (tokens + rank) + rank * rank)
+        first = state.ntk is None or state.ntk is state.nngp
+        entries = groups * (3 * inputs * tokens * (tokens + rank) + rank * rank)
+        if first and cheaper_by_features(rank, tokens, self.plan.ntk):
+            entries += 2 * groups * inputs * tokens * rank**2 * self.plan.ntk
+        else:
+            entries += state.nngp.numel() * (10 if self.plan.ntk else 3)
         heads = len(self.scales)
-        fit = self.plan.memory // (entries * state.nngp.element_size())
+        memory = self.plan.memory if state.root.is_cuda else min(self.plan.memory, CACHE)
+        fit = memory // (entries * state.nngp.element_size())
         size = max(1, min(n, fit) // heads) * heads
         return [size] * (n // size) + ([n % size] if n % size else [])
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 
 import torch
 from torch import Tensor
@@ -29,12 +30,17 @@ class Estimate:
     """A Monte-Carlo mean, the standard error of each entry, and how they were made."""
 
     value: Tensor
-    stderr: Tensor
     draws: int
     replicates: int  # independent parts behind the standard error: its degrees of freedom + 1
     dtype: str
     sampler: str
-    biases: tuple[str, ...] = ()
+    biases: tuple[str, ...]
+    spread: Callable[[], Tensor] = field(repr=False)
+
+    @cached_property
+    def stderr(self) -> Tensor:
+        """Standard error of each entry, computed when first asked for."""
+        return self.spread()
 
     @property
     def relative_error(self) -> float:
@@ -153,7 +159,13 @@ def _spread(work: Work, parts: Sequence[Values], values: Values) -> Values:
 
 def _summarise(work: Work, parts: Sequence[Values], runs: int) -> dict[str, Estimate]:
     values = work.finish(_mean(parts))
-    errors, out = _spread(work, parts, values), {}
+    parts = tuple(parts)
+
+    @cache
+    def errors() -> Values:  # one pass for all kinds
+        return _spread(work, parts, values)
+
+    out = {}
     for kind, value in values.items():
         if not torch.isfinite(value).all():
             raise ValueError(
@@ -166,6 +178,12 @@ def _summarise(work: Work, parts: Sequence[Values], runs: int) -> dict[str, Esti
             biases = (*biases, f"positive semi-definite projection: relative change {moved:.2g}")
         draws = len(parts) * runs * work.size
         out[kind] = Estimate(
-            settled, errors[kind], draws, len(parts), work.dtype, work.sampler, biases
+            settled,
+            draws,
+            len(parts),
+            work.dtype,
+            work.sampler,
+            biases,
+            partial(lambda kind: errors()[kind], kind),
         )
     return out

@@ -28,7 +28,7 @@ def smallest_eigenvalue(value):
 
 @pytest.mark.parametrize(
     ("depth", "repetitions"),
-    [(1, 150), (2, 100), pytest.param(3, 150, marks=pytest.mark.slow)],
+    [(1, 80), (2, 60), pytest.param(3, 150, marks=pytest.mark.slow)],
 )
 def test_intervals_cover(depth, repetitions):
     """The interval of each independent estimate covers the mean of all; 3 entries x 2 kinds.
