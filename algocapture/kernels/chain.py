@@ -20,7 +20,6 @@ from algocapture.kernels.samplers import (
     SharedRoot,
 )
 
-
 CACHE = 2**22  # bytes: on a CPU a workspace beyond the caches is slower, measured 2 times
 
 
