@@ -38,6 +38,7 @@ Scale = Literal["log", "linear"]
 Entry = tuple[Line2D | Patch, str]
 MOST_BASELINES = 6  # drawn; the page's table has all
 CROWDED = 300  # points: beyond these, markers and intervals of single stages are left out
+DENSE = 1500  # points: beyond these each stands for all seeds, or the page outgrows a megabyte
 
 
 @styled
@@ -45,7 +46,7 @@ def figure_curve(summaries: Sequence[Summary], scale: Scale = "log") -> Figure:
     """Relative cost P/P0 against T: thin seeds, thick mean with one SD, the guide C log(T/T0)."""
     figure, ax = axes("Relative cost P / P₀")
     entries: list[Entry] = []
-    crowded = _crowded(summaries)
+    crowded = _points(summaries) > CROWDED
     for i, (s, name) in enumerate(zip(summaries, rows.names(summaries), strict=True)):
         colour = SERIES[i % len(SERIES)]
         for held in _by(rows.curve_rows(s), "seed"):
@@ -113,8 +114,10 @@ def figure_cost(summaries: Sequence[Summary]) -> Figure:
     sizes: list[float] = []
     for i, (s, name) in enumerate(zip(summaries, rows.names(summaries), strict=True)):
         held = rows.cost_rows(s)
+        if _points(summaries) > DENSE:
+            held = _over_seeds([r for r in held if r["known"] == "within"], "size", "low", "high")
         colour, marker = SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)]
-        _costs(ax, held, colour, marker, _crowded(summaries))
+        _costs(ax, held, colour, marker, _points(summaries))
         seen |= {row["known"] for row in held}
         sizes += [row["size"] for row in held] + [row["size_from"] for row in held]
         line = _law(ax, s, i)
@@ -133,7 +136,7 @@ def figure_cost(summaries: Sequence[Summary]) -> Figure:
     return figure
 
 
-def _costs(ax: Axes, held: list[Row], colour: str, marker: str, crowded: bool) -> None:
+def _costs(ax: Axes, held: list[Row], colour: str, marker: str, points: int) -> None:
     """Points at the middle of a known interval, triangles at a bound of an unknown one."""
     kinds: dict[str, tuple[str, Callable[[Row], float], bool]] = {
         "within": (marker, lambda r: math.sqrt(r["low"] * r["high"]), True),
@@ -148,7 +151,7 @@ def _costs(ax: Axes, held: list[Row], colour: str, marker: str, crowded: bool) -
             color=colour, mfc=colour if filled else "none", mec=colour, mew=0 if filled else 1,
             gid=kind,
         )  # fmt: skip
-        if filled and not crowded:
+        if filled and points <= CROWDED:
             low, high = _columns(some, "low", "high")
             ax.vlines(at, low, high, color=colour, lw=1, alpha=0.35)
 
@@ -175,6 +178,8 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
     entries: list[Entry] = []
     sizes: list[float] = []
     shown = [rows.error_rows(s) for s in summaries]
+    if _points(summaries) > DENSE:
+        shown = [_over_seeds(held, "passed", "error", "low", "high") for held in shown]
     for i, (held, name) in enumerate(zip(shown, rows.names(summaries), strict=True)):
         colour, marker = SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)]
         beside = 1 + 0.03 * (i - (len(summaries) - 1) / 2)  # runs stand side by side
@@ -184,7 +189,7 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
             ax.plot(at * beside, error, ls="", marker=marker if passed else "^", ms=4.5,
                     color=colour, mfc=colour if passed else "none", mew=0 if passed else 1,
                     alpha=0.75, gid="passed" if passed else "not passed")  # fmt: skip
-            if len(summaries) == 1 and not _crowded(summaries):
+            if len(summaries) == 1 and _points(summaries) <= CROWDED:
                 ax.vlines(at, low, high, color=colour, lw=1, alpha=0.3)
         sizes += [r["size"] for r in held]
         label = name if len(summaries) > 1 else "passed, with interval"
@@ -328,8 +333,8 @@ def _mark(marker: str, colour: str = MUTED, filled: bool = False) -> Line2D:
     )
 
 
-def _crowded(summaries: Sequence[Summary]) -> bool:
-    return sum(len(of) for s in summaries for of in s.stages.values()) > CROWDED
+def _points(summaries: Sequence[Summary]) -> int:
+    return sum(len(of) for s in summaries for of in s.stages.values())
 
 
 def _by(held: Sequence[Row], key: str) -> list[list[Row]]:
@@ -338,6 +343,14 @@ def _by(held: Sequence[Row], key: str) -> list[list[Row]]:
     for row in held:
         groups.setdefault(row[key], []).append(row)
     return list(groups.values())
+
+
+def _over_seeds(held: Sequence[Row], apart: str, *keys: str) -> list[Row]:
+    """One row for each size (and value of `apart`): the means of `keys` over seeds."""
+    groups: dict[object, list[Row]] = {}
+    for row in held:
+        groups.setdefault((row["size"], row[apart]), []).append(row)
+    return [some[0] | {k: float(_column(some, k).mean()) for k in keys} for some in groups.values()]
 
 
 def _column(held: Sequence[Row], key: str) -> np.ndarray:

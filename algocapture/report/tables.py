@@ -81,7 +81,7 @@ def facts(s: Summary, verdict: Verdict | None) -> list[tuple[str, str, str]]:
             found.append(("C₀ at most", short(verdict.floor.bound), floor))
         if (late := verdict.late_early) is not None:
             ratio = f"{late.interval[0]:.2g} to {late.interval[1]:.2g}; cost per log T, thirds"
-            found.append(("Late / early", f"{late.ratio:.2g}", ratio))
+            found.append(("Late / early", f"{late.ratio:.2f}", ratio))
     return found
 
 

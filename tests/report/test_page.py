@@ -117,7 +117,9 @@ def test_runs_are_compared(tmp_path: Path, run: Path) -> None:
 
 @pytest.mark.slow
 def test_largest_page_is_below_a_megabyte(tmp_path: Path) -> None:
-    runs = [write_run(tmp_path / f"run-{i}", world(0.1 * i, i, seeds=12)) for i in range(8)]
+    runs = [
+        write_run(tmp_path / f"run-{i}", world(0.1 * i, i, stages=29, seeds=10)) for i in range(10)
+    ]
     assert len(page(runs).encode()) < 1_000_000
 
 
