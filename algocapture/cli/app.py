@@ -26,6 +26,7 @@ VERBS = {
     "eval": "Accuracy against size, without adaptation.",
     "verify": "Check all hashes of a run and rebuild its result.",
     "tasks": "List the tasks: what is to be learnt, with all fields.",
+    "kernel": "The Gram of an infinite-width transformer, with standard errors.",
     "show": "Show instances of a task, its labels and its baselines.",
 }
 

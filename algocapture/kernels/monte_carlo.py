@@ -221,6 +221,8 @@ class Run:
 
     def settle(self, value: Tensor) -> tuple[Tensor, float]:
         """Independent pairs do not make a positive semi-definite Gram: project and say so."""
+        if self.symmetric:  # exactly, not to rounding
+            value = (value + (value.mT if value.ndim == 2 else value.permute(1, 0, 3, 2))) / 2
         if not (self.by_pairs and self.symmetric):
             return value, 0.0
         wide = value if value.ndim == 2 else value.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)
