@@ -24,6 +24,7 @@ VERBS = {
     "report": "Write one HTML page about a run, or several to compare.",
     "status": "How far a run is.",
     "eval": "Accuracy against size, without adaptation.",
+    "export": "Write a trained model as one safetensors file.",
     "verify": "Check all hashes of a run and rebuild its result.",
     "tasks": "List the tasks: what is to be learnt, with all fields.",
     "kernel": "The Gram of an infinite-width transformer, with standard errors.",

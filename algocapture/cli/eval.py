@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 from rich.table import Table
 
-from algocapture.cli.loading import load
+from algocapture.cli.loading import of_run
 from algocapture.cli.output import console, print_json
 from algocapture.config import ConfigError
-from algocapture.experiment import evaluate, stored_experiment
+from algocapture.experiment import evaluate
 from algocapture.store import RunFolder
 
 
@@ -20,15 +21,26 @@ from algocapture.store import RunFolder
 @click.option("--trained", type=int, help="Weights as they passed this size [the largest].")
 @click.option("--samples", default=1024, show_default=True, help="Instances of each size.")
 @click.option("--recipe", help="The file that defines the user's own task or module.")
+@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="As the run had them.")
+@click.option("--device", help="Where it is done [where the run was].")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def eval(
-    folder: Path, sizes: str, trained: int | None, samples: int, recipe: str | None, as_json: bool
+    folder: Path,
+    sizes: str,
+    trained: int | None,
+    samples: int,
+    recipe: str | None,
+    changes: tuple[str, ...],
+    device: str | None,
+    as_json: bool,
 ) -> None:
     """Evaluate the models of the run in FOLDER at other sizes; the result is kept in it."""
     run = RunFolder(folder)
-    experiment = load(recipe).only() if recipe else stored_experiment(run)
+    experiment = of_run(run, recipe, changes)
+    if device is not None:
+        experiment = replace(experiment, device=device)
     rows = evaluate(run, experiment, _sizes(sizes), samples, trained)
-    run.write_note(f"eval-{trained or 'largest'}", rows)
+    run.write_note(f"eval-{'largest' if trained is None else trained}", rows)
     if as_json:
         print_json(rows)
         return

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import ModuleType
 
 from algocapture.cli.recipe_files import names
-from algocapture.config import ConfigError, nearest, replace_field
-from algocapture.experiment import Experiment, Recipe
+from algocapture.config import ConfigError, difference, nearest, replace_field
+from algocapture.experiment import Experiment, Recipe, stored_experiment
+from algocapture.store import RunFolder
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,19 @@ def load(name: str, changes: tuple[str, ...] = ()) -> Loaded:
         )
     experiments = _experiments(module, name)
     return Loaded(name, {key: changed(held, changes) for key, held in experiments.items()}, recipe)
+
+
+def of_run(run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()) -> Experiment:
+    """The experiment of a run, from its own configuration or from the user's file that made it."""
+    if recipe is None:
+        return stored_experiment(run)
+    experiment = load(recipe, changes).only()
+    if lines := difference(run.identity, experiment.identity()):
+        raise ConfigError(
+            f"{recipe} is not what made {run.path} (repeat its --set options if it had any):\n  "
+            + "\n  ".join(lines)
+        )
+    return experiment
 
 
 def changed(experiment: Experiment, changes: tuple[str, ...]) -> Experiment:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from algocapture.cli.loading import load
-from algocapture.config import ConfigError, difference
-from algocapture.experiment import stored_experiment
+from algocapture.cli.loading import of_run
 from algocapture.experiment import work as work_on
 from algocapture.launch import Stop, connect
 from algocapture.store import RunFolder
@@ -25,11 +23,6 @@ def work(folder: Path, unit: int, recipe: str | None, changes: tuple[str, ...]) 
     """Bring one unit of the run in FOLDER to its end."""
     emit = connect()
     run = RunFolder(folder)
-    if recipe is None:
-        experiment = stored_experiment(run)
-    else:
-        experiment = load(recipe, changes).only()
-        if lines := difference(run.identity, experiment.identity()):
-            raise ConfigError("the recipe is not this run's:\n  " + "\n  ".join(lines))
+    experiment = of_run(run, recipe, changes)
     with Stop() as stop:
         return work_on(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)

@@ -3,6 +3,7 @@
 from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.driver import Recipe, UnitsFailed, drive, unfinished
 from algocapture.experiment.estimate import estimate
+from algocapture.experiment.exporting import export_model, load_exported
 from algocapture.experiment.probing import evaluate, load_model, stored_experiment
 from algocapture.experiment.sinks import Sink
 from algocapture.experiment.unit import work
@@ -15,6 +16,8 @@ __all__ = [
     "drive",
     "estimate",
     "evaluate",
+    "export_model",
+    "load_exported",
     "load_model",
     "stored_experiment",
     "unfinished",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,13 @@ def evaluate(
     """
     if samples < 1:
         raise ValueError(f"samples must be >= 1, got {samples!r}")
+    smallest = experiment.task.spec.smallest
+    if not sizes or min(sizes) < smallest:
+        raise ValueError(f"sizes = {list(sizes)}: one or more integers >= {smallest}")
     rows = []
     with threads(experiment.threads):
         for seed in run.seeds():
-            last = trained or _largest(run, seed)
+            last = _largest(run, seed) if trained is None else trained
             if last is None:
                 continue
             learner = _learner(run, experiment, seed, last)
@@ -91,25 +94,44 @@ def _largest(run: RunFolder, seed: int) -> int | None:
     return max(passed, default=None)
 
 
-def _learner(run: RunFolder, experiment: Experiment, seed: int, size: int) -> SGDLearner:
-    """A population of one with the weights of a passed stage."""
+def stage_number(run: RunFolder, seed: int, size: int) -> int:
+    """The passed stage of a seed at a size."""
+    if seed not in run.seeds():
+        raise ValueError(f"seed = {seed!r} is not of this run; seeds: {run.seeds()}")
+    sizes = [stage["size"] for stage in run.stages(seed) if stage["outcome"] == "passed"]
+    if size not in sizes:
+        raise ValueError(f"size = {size!r} is no passed stage of seed {seed}; passed: {sizes}")
+    return [stage["size"] for stage in run.stages(seed)].index(size)
+
+
+def training(experiment: Experiment) -> SGD:
+    """How the experiment's modules are trained; a kernel has none."""
     config = experiment.learner
     if isinstance(config, Stacked):
         config = config.training
     if not isinstance(config, SGD):
         raise ValueError(f"{type(config).__name__} has no module to load")
-    sizes = [stage["size"] for stage in run.stages(seed)]
-    if size not in sizes:
-        raise ValueError(f"size = {size!r} is no stage of seed {seed}; stages: {sizes}")
-    weights = run.load_model(seed, sizes.index(size))
-    stream = experiment.seed(seed).child("learner")
-    learner = config.build(experiment.task, [stream], torch.device(experiment.device))
-    module = learner.module(0)
+    return config
+
+
+def put_weights(module: nn.Module, weights: Mapping[str, np.ndarray]) -> None:
+    """Overwrite all parameters and buffers."""
     held = dict(module.named_parameters()) | dict(module.named_buffers())
     if held.keys() != weights.keys():
         raise StoreError(f"the weights are of another module: {held.keys() ^ weights.keys()}")
     with torch.no_grad():
         for name, tensor in held.items():
+            if tuple(tensor.shape) != weights[name].shape:
+                raise StoreError(f"the weights are of another module: {name} differs in shape")
             tensor.copy_(torch.from_numpy(weights[name]))
-    module.eval()
+
+
+def _learner(run: RunFolder, experiment: Experiment, seed: int, size: int) -> SGDLearner:
+    """A population of one with the weights of a passed stage."""
+    config = training(experiment)
+    weights = run.load_model(seed, stage_number(run, seed, size))
+    stream = experiment.seed(seed).child("learner")
+    learner = config.build(experiment.task, [stream], torch.device(experiment.device))
+    put_weights(learner.module(0), weights)
+    learner.module(0).eval()
     return learner

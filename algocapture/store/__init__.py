@@ -1,5 +1,6 @@
 """One run's folder, and many runs' table."""
 
+from algocapture.store.exported import read_export, write_export
 from algocapture.store.files import StoreError
 from algocapture.store.lock import LockedError
 from algocapture.store.run import RunFolder
@@ -15,6 +16,8 @@ __all__ = [
     "StoreError",
     "UnitFolder",
     "Verified",
+    "read_export",
     "read_table",
     "verify",
+    "write_export",
 ]
