@@ -49,4 +49,4 @@ class Seed:
     def numpy(self) -> np.random.Generator:
         """A fresh numpy generator at the start of this seed's stream."""
         words = np.frombuffer(self._digest(), dtype="<u4").astype(np.uint32)
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words.tolist())))
+        return np.random.Generator(np.random.PCG64(np.random.SeedSequence(words)))

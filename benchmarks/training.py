@@ -59,16 +59,22 @@ def main() -> None:
 
 
 def engine() -> None:
-    """The quickstart's first stage at a delta that one second reaches, with its records.
+    """The quickstart's model where its steps are shortest, T0 = 8, and in the middle of its sizes.
 
     In processor time, since wall time on a shared machine says little; what the disk makes us
-    wait is said beside it. A real stage takes longer, so records weigh less than here.
+    wait is said beside it. Real stages are longer, so records weigh less than here.
     """
-    held = replace(quickstart(), seeds=1, limits=Limits(largest=9, samples=200_000))
-    held = replace(held, protocol=replace(held.protocol, delta=0.4))
+    base = replace(quickstart(), seeds=1)
+    short = replace(base.protocol, delta=0.4)
+    middle = replace(base.protocol, t0=40, delta=0.01, probes=(), baseline_samples=0)
+    overhead(replace(base, protocol=short, limits=Limits(largest=9)))
+    overhead(replace(base, protocol=middle, limits=Limits(largest=41, samples=6_400)))
+
+
+def overhead(held: Experiment) -> None:
     plan = recorded(held)
     steps = sum(kind == "train" for kind, _, _ in plan)
-    print(f"engine: {steps} steps and {len(plan) - steps} evaluations of at most 128 instances")
+    print(f"T0 = {held.protocol.t0}: {steps} steps, {len(plan) - steps} evaluations of <= 128")
     contenders = {"bare loop": partial(bare, held, plan), "engine": partial(run, held)}
     taken = measured(contenders, clock=time.process_time)
     show(taken, "bare loop")

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learners": NOUNS | {"models", "kernels", "tasks"},
     "protocol": NOUNS | {"tasks", "learners", "stats"},
     "complexity": NOUNS | {"tasks"},
-    "experiment": NOUNS | OUTPUT | {"tasks", "learners", "complexity", "protocol"},
+    "experiment": NOUNS | OUTPUT | {"tasks", "models", "learners", "complexity", "protocol"},
 }
 EVERYTHING = set(MAY_IMPORT) | {"recipes"}
 MAY_IMPORT["recipes"] = set(MAY_IMPORT)

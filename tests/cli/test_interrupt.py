@@ -1,0 +1,143 @@
+"""Signals and time limits: exit code 3, the command that continues, the result unchanged."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from algocapture.cli import driving, main
+from algocapture.cli.progress import Progress
+from algocapture.experiment import drive
+from algocapture.launch import Inline
+from tests.experiment.tiny import tiny
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = "from tests.experiment.tiny import tiny\n\n\ndef experiment():\n    return tiny()\n"
+Call = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert drive(tiny(), folder, Inline())
+    return (folder / "result.json").read_bytes()
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Call:
+    """The command line in this process, in the repository's root; a recipe lies in tmp_path."""
+    (tmp_path / "recipe.py").write_text(RECIPE)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(driving, "draw", lambda summary, as_json: None)  # pages are tested apart
+
+    def called(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as stop:
+            main(list(words))
+        return int(stop.value.code or 0), capsys.readouterr().err
+
+    return called
+
+
+def signal_when_training(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """As a person or a scheduler does: the driver's process is told, once, in mid-training."""
+    watch, told = Progress.watch, []
+
+    def telling(self: Progress, unit: str, event: dict) -> None:
+        watch(self, unit, event)
+        if event["event"] == "look" and event["samples"] > 0 and not told:
+            told.append(unit)
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(Progress, "watch", telling)
+
+
+SLOW = pytest.mark.slow
+WAYS = [
+    ("inline", signal.SIGTERM),
+    ("inline", signal.SIGUSR1),
+    ("inline", signal.SIGINT),
+    ("processes", signal.SIGUSR1),
+    pytest.param("processes", signal.SIGTERM, marks=SLOW),
+    pytest.param("processes", signal.SIGINT, marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("launcher", "number"), WAYS)
+def test_a_signal_ends_a_run_that_the_printed_command_continues(
+    call: Call,
+    tmp_path: Path,
+    uninterrupted: bytes,
+    monkeypatch: pytest.MonkeyPatch,
+    launcher: str,
+    number: int,
+) -> None:
+    recipe, folder = str(tmp_path / "recipe.py"), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        signal_when_training(patch, number)
+        status, shown = call("run", recipe, "--out", str(folder), "--launcher", launcher)
+    assert status == 3
+    assert not (folder / "result.json").exists()
+    again = shlex.split(shown.splitlines()[-1])
+    assert again == ["algocapture", "resume", str(folder), "--recipe", recipe]
+    assert call(*again[1:], "--launcher", "inline", "--quiet")[0] == 0
+    assert (folder / "result.json").read_bytes() == uninterrupted
+
+
+def test_a_time_limit_does_the_same(call: Call, tmp_path: Path, uninterrupted: bytes) -> None:
+    words = ("run", str(tmp_path / "recipe.py"), "--out", str(tmp_path / "run"), "--set", "root=0")
+    status, shown = call(*words, "--launcher", "inline", "--time-limit", "0.05")
+    assert status == 3
+    assert shown.splitlines()[-1].endswith("--recipe " + words[1] + " --set root=0")
+    assert call(*words, "--launcher", "inline")[0] == 0  # the same command also continues
+    assert (tmp_path / "run" / "result.json").read_bytes() == uninterrupted
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> dict[str, str]:
+    """An environment with stand-ins for SLURM: srun runs the command, scontrol takes notes."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program(programs / "srun", f'echo $$ > {tmp_path}/step; exec "$@"\n')
+    program(programs / "scontrol", f'echo "$@" >> {tmp_path}/requeued\n')
+    program(programs / "algocapture", f'exec {sys.executable} -m algocapture "$@"\n')
+    path = f"{programs}:{os.environ['PATH']}"
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "4711"}
+
+
+@SLOW  # two starts of Python and torch
+def test_the_slurm_script_requeues_itself(
+    tmp_path: Path, cluster: dict[str, str], uninterrupted: bytes
+) -> None:
+    (tmp_path / "recipe.py").write_text(RECIPE)
+    folder = tmp_path / "run"
+    job = ["bash", str(ROOT / "docs/slurm/requeue.sh"), str(tmp_path / "recipe.py"), str(folder)]
+    job += ["--launcher", "inline", "--quiet"]
+    with subprocess.Popen(job, env=cluster, cwd=ROOT, stdout=-1, stderr=-1) as first:
+        deadline = time.monotonic() + 60
+        while not (folder / "unit-000").exists():
+            assert first.poll() is None, first.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        os.kill(int((tmp_path / "step").read_text()), signal.SIGUSR1)
+        first.communicate(timeout=60)
+    assert first.returncode == 3
+    assert (tmp_path / "requeued").read_text() == "requeue 4711\n"
+    second = subprocess.run(job, env=cluster, cwd=ROOT, capture_output=True, timeout=60)
+    assert second.returncode == 0, second.stderr
+    assert (tmp_path / "requeued").read_text() == "requeue 4711\n"
+    assert (folder / "result.json").read_bytes() == uninterrupted
