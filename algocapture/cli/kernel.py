@@ -75,23 +75,39 @@ def kernel(
     }
     folder = Path(f"{out}.tiles")
     enter(folder, settings)
-    work = tiles(len(first), len(first) if second is None else len(second), tile, second is None)
+    other = first if second is None else second
+    work = tiles(len(first), len(other), tile, second is None)
     for rows, columns in track(work, "tiles", console=console(), transient=True):
-        path = folder / f"{rows.start}-{columns.start}.npz"
+        path = folder / name_of(rows, columns)
         if path.exists():
             continue
-        generator = torch_generator(Seed(seed).child("tile", rows.start, columns.start))
-        other = (first if second is None else second)[columns]
-        estimates = infinite.estimate(
-            first[rows],
-            None if second is None and rows == columns else other,
-            samples=samples,
-            generator=generator,
-            kinds=[kind],
-        ).until(rtol, limit)
-        files.write_atomic(path, packed(estimates[kind]))
+        right = None if second is None and rows == columns else other[columns]
+        files.write_atomic(path, packed(estimated(infinite, settings, first[rows], right, path)))
     assemble(out, folder, work, second is None, settings)
-    console().print(f"{out}: {kind} of {len(first)} x {len(first if second is None else second)}")
+    console().print(f"{out}: {kind} of {len(first)} x {len(other)}")
+
+
+def estimated(
+    infinite: InfiniteTransformer,
+    settings: dict[str, Any],
+    left: torch.Tensor,
+    right: torch.Tensor | None,
+    path: Path,
+) -> Estimate:
+    """One tile, from draws of its own."""
+    kind = settings["kind"]
+    start = infinite.estimate(
+        left,
+        right,
+        samples=settings["samples"],
+        generator=torch_generator(Seed(settings["seed"]).child("tile", path.name)),
+        kinds=[kind],
+    )
+    return start.until(settings["rtol"], settings["limit"])[kind]
+
+
+def name_of(rows: slice, columns: slice) -> str:
+    return f"{rows.start}-{columns.start}.npz"
 
 
 def load(path: Path) -> torch.Tensor:
@@ -156,22 +172,23 @@ def assemble(
 ) -> None:
     """One file of all tiles; the tiles go when it is there."""
     shape = (work[-1][0].stop, work[-1][1].stop)
-    value, stderr, draws = np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.int64)
+    arrays = {"value": np.empty(shape), "stderr": np.empty(shape), "draws": np.empty(shape)}
     biases: set[str] = set()
     for rows, columns in work:
-        with np.load(folder / f"{rows.start}-{columns.start}.npz", allow_pickle=False) as part:
-            for whole, name in ((value, "value"), (stderr, "stderr"), (draws, "draws")):
+        with np.load(folder / name_of(rows, columns), allow_pickle=False) as part:
+            for name, whole in arrays.items():
                 whole[rows, columns] = part[name]
-                if symmetric:
-                    whole[columns, rows] = part[name].T
             biases |= set(part["biases"].tolist())
-            dtype = part["value"].dtype
+    if symmetric:  # the diagonal tiles are symmetric, the ones below it are still to be filled
+        for rows, columns in work:
+            for whole in arrays.values():
+                whole[columns, rows] = whole[rows, columns].T
     buffer = io.BytesIO()
     np.savez(
         buffer,
-        value=value.astype(dtype),
-        stderr=stderr.astype(dtype),
-        draws=draws,
+        value=arrays["value"],
+        stderr=arrays["stderr"],
+        draws=arrays["draws"].astype(np.int64),
         biases=np.array(sorted(biases), dtype=np.str_),
         settings=np.str_(json.dumps(settings)),
     )
