@@ -9,14 +9,16 @@ uninterrupted one would have drawn.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from algocapture.learners.base import LearnerConfig
+from algocapture.protocol.ahead import Ahead, Request
 from algocapture.protocol.events import Decided, Event, Looked, Trained
 from algocapture.protocol.examine import Examiner
 from algocapture.protocol.member import Member
@@ -38,11 +40,15 @@ class Engine:
         limits: Limits,
         seeds: Sequence[Seed],
         device: torch.device,
+        workers: int | None = None,  # threads that make batches ahead; None: all cores for a GPU
     ) -> None:
         self.task, self.protocol, self.limits, self.device = task, protocol, limits, device
         self.members = [Member(number, seed) for number, seed in enumerate(seeds)]
         self.learner = learner.build(task, [seed.child("learner") for seed in seeds], device)
         self.examiner = Examiner(task, protocol, self.learner, self.members, device)
+        if workers is None:
+            workers = len(os.sched_getaffinity(0)) if device.type == "cuda" else 0
+        self._ahead = Ahead(task, device, workers) if workers else None
         self._base: dict[str, np.ndarray] = {}  # members as they passed stage 0 (whole interval)
 
     def advance(self) -> list[Event]:
@@ -76,6 +82,8 @@ class Engine:
         if not self.protocol.cumulative and member.stage > 0:
             self.learner.load(_part(self._base, member.number))
         self.learner.begin_stage(member.number)
+        if self._ahead is not None:
+            self._ahead.drop()
         member.next_look = self.protocol.first_look(member.stage)
         member.begun = True
 
@@ -103,12 +111,20 @@ class Engine:
     def _training_batch(self, member: Member) -> Batch:
         """Sizes of the grid in a random order, each once before any comes again. All seeds of a
         root share the order, so that the batches of a stacked population are of one size."""
+        seed, size, n = self._request(member, 0)
+        if self._ahead is None or self.task.on_gpu(size):
+            return member.draw(self.task, seed, size, n, "train", self.device)
+        made = self._ahead.take((seed, size, n), partial(self._request, member))
+        return member.ledger.draw(lambda _: made, n, stage=member.name, account="train")
+
+    def _request(self, member: Member, later: int) -> Request:
+        """The batch that a member trains on, so many steps from now."""
         sizes = self.protocol.training_sizes(member.stage, self.task.spec.smallest)
-        turn, place = divmod(member.steps, len(sizes))
-        order = _order(Seed(member.seed.root).child("order", member.stage, turn), len(sizes))
-        size = sizes[order[place]]
-        step = member.seed.child("train", member.stage, member.steps)
-        return member.draw(self.task, step, size, self.protocol.batch, "train", self.device)
+        number = member.steps + later
+        turn, place = divmod(number, len(sizes))
+        order = Seed(member.seed.root).child("order", member.stage, turn)
+        size = sizes[order.numpy().permutation(len(sizes))[place]]
+        return member.seed.child("train", member.stage, number), size, self.protocol.batch
 
     def _look(self, due: list[Member]) -> list[Event]:
         events: list[Event] = []

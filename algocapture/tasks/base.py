@@ -50,6 +50,10 @@ class Task(ABC):
             "`spec` to return a TaskSpec, or bring your own module"
         )
 
+    def on_gpu(self, size: int) -> bool:
+        """Whether a CUDA generator's instances are made there, without a copy to the host."""
+        return True
+
     def error(self, predicted: Tensor, batch: Batch) -> Tensor:
         """Error of each instance in [0, 1], float64.
 

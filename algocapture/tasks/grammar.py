@@ -130,6 +130,9 @@ class GrammarRecognition(Task):
         )
         return batch.to(generator.device)
 
+    def on_gpu(self, size: int) -> bool:
+        return False
+
     def solve(self, inputs: Tensor) -> Tensor:
         """Bit-parallel CYK on the CPU; the answer lives where the inputs live."""
         tokens = self._tokens(inputs)

@@ -37,6 +37,9 @@ class MinCut(RandomGeometricGraph):
         "degree and unit capacities (O(T log^2 T) for degree_law='log')",
     )
 
+    def on_gpu(self, size: int) -> bool:
+        return False
+
     def solve(self, inputs: Tensor) -> Tensor:
         """Augmenting paths on the CPU; inputs on a GPU are copied there and labels back."""
         return self.answers(self.check_inputs(inputs))

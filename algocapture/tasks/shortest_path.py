@@ -38,6 +38,9 @@ class ShortestPath(RandomGeometricGraph):
         source="breadth-first search, O(V + E); E = O(T), or O(T log T) for degree_law='log'",
     )
 
+    def on_gpu(self, size: int) -> bool:
+        return size <= LARGEST_ON_GPU and not self.connected
+
     def solve(self, inputs: Tensor) -> Tensor:
         """Breadth-first search on the CPU; on a GPU up to 256 nodes products of dense matrices."""
         return self.answers(self.check_inputs(inputs))

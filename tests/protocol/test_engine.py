@@ -246,3 +246,28 @@ def test_acting_members_get_batches_of_one_size_and_their_own_instances():
     finish(e)
     assert pairs
     assert not any(pairs)
+
+
+def test_batches_made_ahead_are_the_same_and_only_those_used_are_charged():
+    drawn: list[int] = []  # appending is safe in threads
+
+    class Prepared(Coin):
+        def on_gpu(self, size):
+            return False
+
+        def sample(self, size, n, generator):
+            drawn.append(n)
+            return super().sample(size, n, generator)
+
+    def records(workers):
+        streams = [Seed(0).child("seed", s) for s in range(2)]
+        limits = Limits(largest=9, samples=100_000)
+        e = Engine(Prepared(), KnownErrorConfig(2.0), PROTOCOL, limits, streams, CPU, workers)
+        return finish(e), e
+
+    ahead, e = records(3)
+    sampled = sum(drawn)
+    assert ahead == records(0)[0]
+    charged = sum(m.ledger.spent().samples for m in e.members)
+    assert sampled > charged  # some were made for a stage that was over
+    assert charged == sum(drawn) - sampled  # without threads none is
