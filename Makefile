@@ -14,7 +14,7 @@ help:
 	@echo "make test      set up, lint, types, the default suite"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make check     lint and types only"
-	@echo "make demo      set up, then show instances of every task"
+	@echo "make demo      set up, then run the quickstart: its verdict and its page"
 	@echo "make clean     remove the environment and all caches"
 
 setup: $(READY)
@@ -46,9 +46,7 @@ test-all: check browser
 	@.ci/chromium --report
 
 demo: $(READY)
-	@for task in $$($(BIN)/algocapture tasks --names); do \
-	  $(BIN)/algocapture show $$task --size 12 --n 3 || exit 1; \
-	done
+	$(BIN)/algocapture run quickstart --out runs/quickstart
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

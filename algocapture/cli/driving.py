@@ -16,6 +16,7 @@ from algocapture.cli.verdict import conclude
 from algocapture.experiment import Experiment, Recipe, Sink, UnitsFailed, drive
 from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
 from algocapture.report import PAGE, Summary, summarise, write_page
+from algocapture.report.together import is_pac
 from algocapture.store import StoreError
 
 
@@ -55,6 +56,9 @@ def go(
         )
         return INTERRUPTED
     summary = summarise(out)
+    if is_pac(summary):
+        conclude(summary, as_json)
+        return DONE
     draw(summary, as_json)
     _, reason = summary.judged
     if reason:  # the work is done, and too little for a verdict, as with one seed

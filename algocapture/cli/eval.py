@@ -36,10 +36,11 @@ def eval(
 ) -> None:
     """Evaluate the models of the run in FOLDER at other sizes; the result is kept in it."""
     run = RunFolder(folder)
+    wanted = _sizes(sizes)
     experiment = of_run(run, recipe, changes)
     if device is not None:
         experiment = replace(experiment, device=device)
-    rows = evaluate(run, experiment, _sizes(sizes), samples, trained)
+    rows = evaluate(run, experiment, wanted, samples, trained)
     run.write_note(f"eval-{'largest' if trained is None else trained}", rows)
     if as_json:
         print_json(rows)

@@ -11,13 +11,13 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from algocapture.cli.recipe_files import names
-from algocapture.config import ConfigError, difference, nearest, replace_field
-from algocapture.experiment import Experiment, Recipe, stored_experiment
+from algocapture.config import ConfigError, difference, digest, from_json, nearest, replace_field
+from algocapture.experiment import FREE, Experiment, Recipe, stored_experiment
 from algocapture.store import RunFolder
 
 
@@ -29,11 +29,17 @@ class Loaded:
     experiments: dict[str, Experiment]
     recipe: Recipe | None
 
-    def only(self) -> Experiment:
-        """The one experiment of the recipe."""
-        if len(self.experiments) != 1:
-            raise ConfigError(f"{self.name} has {len(self.experiments)} experiments, expected one")
-        return next(iter(self.experiments.values()))
+    def of(self, run: RunFolder) -> Experiment:
+        """The experiment of this run: the same identity, from the same file."""
+        same = [e for e in self.experiments.values() if digest(e.identity()) == run.digest]
+        likeliest = (same or list(self.experiments.values()))[0]
+        if lines := difference(run.identity, likeliest.identity()):
+            raise ConfigError(
+                f"{self.name} is not what made {run.path} (repeat its --set options if it had "
+                "any):\n  " + "\n  ".join(lines)
+            )
+        run.require(likeliest.identity(), None if self.recipe is None else self.recipe.digest)
+        return likeliest
 
 
 def load(name: str, changes: tuple[str, ...] = ()) -> Loaded:
@@ -54,17 +60,25 @@ def load(name: str, changes: tuple[str, ...] = ()) -> Loaded:
     return Loaded(name, {key: changed(held, changes) for key, held in experiments.items()}, recipe)
 
 
-def of_run(run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()) -> Experiment:
-    """The experiment of a run, from its own configuration or from the user's file that made it."""
+def load_run(
+    run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()
+) -> tuple[Experiment, Recipe | None]:
+    """The experiment of a run: its configuration or, with own classes, the user's file again.
+
+    Seeds and limits are the run's, unless changed.
+    """
     if recipe is None:
-        return stored_experiment(run)
-    experiment = load(recipe, changes).only()
-    if lines := difference(run.identity, experiment.identity()):
-        raise ConfigError(
-            f"{recipe} is not what made {run.path} (repeat its --set options if it had any):\n  "
-            + "\n  ".join(lines)
-        )
-    return experiment
+        return changed(stored_experiment(run), changes), None
+    loaded = load(recipe, changes)
+    held = {name: from_json(value, name) for name, value in run.extension.items()}
+    experiment = replace(loaded.of(run), **held)
+    free = tuple(change for change in changes if change.partition("=")[0].split(".")[0] in FREE)
+    return changed(experiment, free), loaded.recipe
+
+
+def of_run(run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()) -> Experiment:
+    """The experiment of a run alone."""
+    return load_run(run, recipe, changes)[0]
 
 
 def changed(experiment: Experiment, changes: tuple[str, ...]) -> Experiment:
@@ -87,8 +101,8 @@ def _execute(path: Path) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise ConfigError(f"{path} failed: {_last_line(error, path)}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{path} failed: {_last_line(error, str(path))}") from error
     return module
 
 
@@ -98,8 +112,9 @@ def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
         raise ConfigError(f"recipe {name} defines no function experiment()")
     try:
         made = function()
-    except Exception as error:
-        raise ConfigError(f"experiment() of {name} failed: {_last_line(error, None)}") from error
+    except (Exception, SystemExit) as error:
+        line = _last_line(error, str(module.__file__))
+        raise ConfigError(f"experiment() of {name} failed: {line}") from error
     if isinstance(made, Experiment):
         return {"": made}
     if isinstance(made, dict) and made and all(isinstance(e, Experiment) for e in made.values()):
@@ -110,9 +125,10 @@ def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
     )
 
 
-def _last_line(error: Exception, path: Path | None) -> str:
+def _last_line(error: BaseException, path: str) -> str:
     """Type, message and the line of the user's file."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if path is not None and f.filename == str(path)]
-    return f"{text} (line {own[-1].lineno})" if own else text
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f"{text} (line {error.lineno})"
+    own = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+    return f"{text} (line {own[-1]})" if own else text

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from algocapture.cli.driving import go
-from algocapture.cli.loading import changed, load
+from algocapture.cli.loading import load_run
 from algocapture.cli.run import LAUNCHERS, SINKS
-from algocapture.experiment import stored_experiment
 from algocapture.store import RunFolder
 
 
@@ -38,11 +37,5 @@ def resume(
     With --set, more seeds, a larger size or larger limits extend a finished run.
     """
     run = RunFolder(folder)
-    if recipe is None:
-        loaded = None
-        experiment = changed(stored_experiment(run), changes)
-    else:
-        loaded = load(recipe, changes)
-        experiment = loaded.only()
-    user = None if loaded is None else loaded.recipe
+    experiment, user = load_run(run, recipe, changes)
     return go(experiment, folder, user, launcher, time_limit, quiet, as_json, sinks)

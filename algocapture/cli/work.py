@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from algocapture.cli.loading import of_run
+from algocapture.config import ConfigError
 from algocapture.experiment import work as work_on
 from algocapture.launch import Stop, connect
 from algocapture.store import RunFolder
@@ -24,5 +25,7 @@ def work(folder: Path, unit: int, recipe: str | None, changes: tuple[str, ...]) 
     emit = connect()
     run = RunFolder(folder)
     experiment = of_run(run, recipe, changes)
+    if not 0 <= unit < experiment.units():
+        raise ConfigError(f"--unit {unit}: {run.path} has units 0 to {experiment.units() - 1}")
     with Stop() as stop:
         return work_on(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)

@@ -1,6 +1,6 @@
 """Where all parts meet."""
 
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.configuration import FREE, Experiment
 from algocapture.experiment.driver import Recipe, UnitsFailed, drive, unfinished
 from algocapture.experiment.estimate import estimate
 from algocapture.experiment.exporting import export_model, load_exported
@@ -9,6 +9,7 @@ from algocapture.experiment.sinks import Sink
 from algocapture.experiment.unit import work
 
 __all__ = [
+    "FREE",
     "Experiment",
     "Recipe",
     "Sink",

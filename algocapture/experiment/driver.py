@@ -17,7 +17,7 @@ import torch
 
 import algocapture
 from algocapture.experiment.configuration import Experiment
-from algocapture.experiment.unit import work
+from algocapture.experiment.unit import require_device, work
 from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Stop, Unit
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
@@ -56,6 +56,7 @@ def drive(
     time_limit: float | None = None,
 ) -> bool:
     """Begin, continue or extend the run in `out`; True when it is complete."""
+    require_device(experiment.device)
     kwargs: dict[str, Any] = {} if notify is None else {"notify": notify}
     digest = None if recipe is None else recipe.digest
     with (

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from algocapture.experiment.configuration import Experiment
-from algocapture.experiment.unit import threads
+from algocapture.experiment.unit import require_device, threads
 from algocapture.learners.base import Learner
 from algocapture.types import Batch, torch_generator
 
@@ -18,6 +18,7 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
 
     Steps at larger sizes are assumed to take time in proportion to their FLOPs.
     """
+    require_device(experiment.device)
     device = torch.device(experiment.device)
     seeds = [experiment.seed(number).child("estimate") for number in experiment.seeds_of(0)]
     sizes = experiment.protocol.sizes(experiment.limits.largest)

@@ -12,7 +12,7 @@ from torch import nn
 
 from algocapture.config import from_json
 from algocapture.experiment.configuration import Experiment
-from algocapture.experiment.unit import threads
+from algocapture.experiment.unit import require_device, threads
 from algocapture.learners.sgd import SGD, SGDLearner
 from algocapture.learners.stacked import Stacked
 from algocapture.stats.sequential import confidence_interval
@@ -58,6 +58,7 @@ def evaluate(
     smallest = experiment.task.spec.smallest
     if not sizes or min(sizes) < smallest:
         raise ValueError(f"sizes = {list(sizes)}: one or more integers >= {smallest}")
+    require_device(experiment.device)
     rows = []
     with threads(experiment.threads):
         for seed in run.seeds():

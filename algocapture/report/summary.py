@@ -13,6 +13,7 @@ from algocapture.stats import Curve, Facts, Verdict, judge
 from algocapture.store import RunFolder, StoreError
 
 Stage = dict[str, Any]
+PAC = "PacReplication"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Summary:
 
     def curves(self) -> list[Curve]:
         """The curve of each seed that has passed or been censored at T0."""
+        if self.identity["protocol"]["type"] == PAC:
+            raise StoreError(
+                f"{self.path} is a replication with a fixed budget, which has no curve: "
+                "`algocapture verdict` says what it shows"
+            )
         return [curve(s, of, self.cumulative) for s, of in self.stages.items() if of]
 
     def facts(self) -> Facts:

@@ -92,7 +92,7 @@ class RunFolder:
             body = {"identity": identity, "extension": extension, "recipe": recipe}
             if CONFIG + ".json" in files.names(path):
                 held = cls(path, notify)
-                held._same(identity, recipe)
+                held.require(identity, recipe)
                 body["recipe"] = recipe or held.recipe
             new = records.encode_record(body, place=CONFIG, run=digest(identity))
             config = path / f"{CONFIG}.json"
@@ -201,7 +201,8 @@ class RunFolder:
     def _json(self, place: str) -> Path:
         return self.path / f"{place}.json"
 
-    def _same(self, identity: Body, recipe: str | None) -> None:
+    def require(self, identity: Body, recipe: str | None) -> None:
+        """Refuse what is not this run: another identity, or a changed recipe file."""
         if digest(identity) != self.digest:
             lines = "\n  ".join(difference(self.identity, identity))
             raise StoreError(
