@@ -29,6 +29,12 @@ class Loaded:
     experiments: dict[str, Experiment]
     recipe: Recipe | None
 
+    def only(self) -> Experiment:
+        """The one experiment of the recipe."""
+        if len(self.experiments) != 1:
+            raise ConfigError(f"{self.name} has {len(self.experiments)} experiments, expected one")
+        return next(iter(self.experiments.values()))
+
     def of(self, run: RunFolder) -> Experiment:
         """The experiment of this run: the same identity, from the same file."""
         same = [e for e in self.experiments.values() if digest(e.identity()) == run.digest]

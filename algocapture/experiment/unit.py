@@ -106,7 +106,7 @@ def threads(number: int) -> Iterator[None]:
 def require_device(name: str) -> None:
     """Refuse a device that this machine does not have, before anything is written."""
     try:
-        torch.empty(1, device=name)
+        torch.empty(1, device=name).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"device = {name!r} cannot be used here: {first}") from error
