@@ -30,6 +30,13 @@ class Activation:
     dual: Expectation
     derivative: Expectation
     gain: Expectation
+    shared: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
+
+    def both(self, c: Tensor, q1: Tensor, q2: Tensor) -> tuple[Tensor, Tensor]:
+        """The dual and the derivative dual, which may share their work."""
+        if self.shared is not None:
+            return self.shared(c, q1, q2)
+        return self.dual(c, q1, q2), self.derivative(c, q1, q2)
 
 
 def _sqrt(q: Tensor) -> Tensor:
@@ -39,20 +46,27 @@ def _sqrt(q: Tensor) -> Tensor:
     return torch.where(positive, torch.where(positive, q, torch.ones_like(q)).sqrt(), 0 * q)
 
 
+def _inverse_sqrt(q: Tensor) -> Tensor:
+    """1 / sqrt(q), and 0 at 0."""
+    positive = q > 0
+    return torch.where(positive, torch.where(positive, q, torch.ones_like(q)).rsqrt(), 0 * q)
+
+
 def correlation(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
-    """c / sqrt(q1 q2) in [-1, 1]; 0 where a variance is 0. Its gradient is never NaN."""
-    scale = _sqrt(q1) * _sqrt(q2)  # the product first could underflow
-    positive = scale > 0
-    ratio = c / torch.where(positive, scale, torch.ones_like(scale))
-    ratio = torch.where(positive, ratio, torch.zeros_like(ratio))
-    # Near 1 an angle is the square root of the rounding: 1 - 1e-16 would cost 1e-8, and a Gram
-    # its positive semi-definiteness. Beyond the last few roundings a correlation is 1.
-    edge = 1 - 8 * torch.finfo(ratio.dtype).eps
-    return torch.where(ratio.abs() > edge, ratio.detach().sign(), ratio)
+    """c / sqrt(q1 q2) in [-1, 1]; 0 where a variance is 0. Its gradient is never NaN.
+
+    Near 1 an angle is the square root of the rounding: 1 - 1e-16 would cost 1e-8, and a Gram its
+    positive semi-definiteness. So the last few roundings below 1 are 1.
+    """
+    edge = 1 + 8 * torch.finfo(c.dtype).eps
+    # Variances often broadcast: the roots are of their size, and c is passed over three times.
+    return (c * (_inverse_sqrt(q1) * edge) * _inverse_sqrt(q2)).clamp(-1, 1)
 
 
 def _sine_angle(cosine: Tensor) -> tuple[Tensor, Tensor]:
     """sin and angle of a cosine in [-1, 1], with finite gradients (0) at its ends."""
+    if not cosine.requires_grad:
+        return ((1 - cosine) * (1 + cosine)).sqrt_(), torch.arccos(cosine)
     inside = cosine.abs() < 1
     safe = torch.where(inside, cosine, torch.zeros_like(cosine))
     sine = torch.where(inside, ((1 - safe) * (1 + safe)).sqrt(), torch.zeros_like(cosine))
@@ -60,15 +74,20 @@ def _sine_angle(cosine: Tensor) -> tuple[Tensor, Tensor]:
     return sine, torch.where(inside, torch.arccos(safe), end)
 
 
-def _relu(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
+def _relu_both(c: Tensor, q1: Tensor, q2: Tensor) -> tuple[Tensor, Tensor]:
     cosine = correlation(c, q1, q2)
     sine, angle = _sine_angle(cosine)
-    return _sqrt(q1) * _sqrt(q2) * (sine + cosine * (math.pi - angle)) / (2 * math.pi)
+    slope = 0.5 - angle / (2 * math.pi)
+    part = torch.addcmul(sine, cosine, slope, value=2 * math.pi)
+    return part * (_sqrt(q1) / (2 * math.pi)) * _sqrt(q2), slope
+
+
+def _relu(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
+    return _relu_both(c, q1, q2)[0]
 
 
 def _relu_derivative(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
-    _, angle = _sine_angle(correlation(c, q1, q2))
-    return (math.pi - angle) / (2 * math.pi)
+    return _relu_both(c, q1, q2)[1]
 
 
 def _determinant(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
@@ -167,7 +186,8 @@ def from_function(function: Map, nodes: int = NODES) -> Activation:
 
 
 _table: dict[str, Activation] = {
-    "relu": Activation(torch.relu, _relu, _relu_derivative, _relu),  # relu'(u) u = relu(u)
+    # relu'(u) u = relu(u)
+    "relu": Activation(torch.relu, _relu, _relu_derivative, _relu, _relu_both),
     "erf": Activation(torch.erf, _erf, _erf_derivative, _erf_gain),
     "gelu": Activation(torch.nn.functional.gelu, _gelu, _gelu_derivative, _gelu_gain),
     "identity": Activation(lambda u: u, _identity, _one, _identity),

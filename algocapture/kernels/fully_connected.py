@@ -62,9 +62,11 @@ class InfiniteFullyConnected:
             q1, q2 = k.diagonal()[:, None], k.diagonal()[None, :]
         theta = k
         for _ in range(self.depth - 1):
-            slope = phi.derivative(k, q1, q2) if kind == "ntk" else None
-            k = affine(phi.dual(k, q1, q2))
-            q1, q2 = affine(phi.dual(q1, q1, q1)), affine(phi.dual(q2, q2, q2))
-            if slope is not None:
+            if kind == "ntk":
+                dual, slope = phi.both(k, q1, q2)
+                k = affine(dual)
                 theta = torch.addcmul(k, theta, slope, value=self.weight_var)
+            else:
+                k = affine(phi.dual(k, q1, q2))
+            q1, q2 = affine(phi.dual(q1, q1, q1)), affine(phi.dual(q2, q2, q2))
         return k if kind == "nngp" else theta

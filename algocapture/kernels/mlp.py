@@ -31,10 +31,10 @@ class Mlp:
         phi = activation(self.activation)
         n1, n2 = self._normaliser(q1), self._normaliser(q2)
         c, u1, u2 = nngp * n1 * n2, q1 * n1 * n1, q2 * n2 * n2
-        out = self.bias_var + self.weight_var * phi.dual(c, u1, u2)
         if ntk is None:
-            return out, None
-        slope = phi.derivative(c, u1, u2)
+            return self.bias_var + self.weight_var * phi.dual(c, u1, u2), None
+        dual, slope = phi.both(c, u1, u2)
+        out = self.bias_var + self.weight_var * dual
         theta = out + self.weight_var * slope * (ntk * n1 * n2)
         if self.affine:  # NOTES, correction 17: one term of the bias, one of the gain
             theta = theta + self.weight_var * (slope + phi.gain(c, u1, u2))

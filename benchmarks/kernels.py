@@ -1,0 +1,221 @@
+"""Infinite-width kernels: time to an error, rates and exponents, beside neural-tangents.
+
+    python -m benchmarks.kernels [fcn] [attention] [rate] [scaling] [errors] [--device cuda]
+
+neural-tangents lives in an environment of its own (see make_neural_tangents_fixture.py); give its
+interpreter in NEURAL_TANGENTS_PYTHON, else its lines are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from algocapture.kernels import InfiniteFullyConnected, InfiniteTransformer
+from algocapture.kernels.chain import State
+from algocapture.kernels.inputs import Stack
+from algocapture.kernels.monte_carlo import precision
+from algocapture.kernels.samplers import SharedRoot
+from benchmarks.timing import interleaved
+
+PEER = Path(__file__).with_name("kernels_neural_tangents.py")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("parts", nargs="*", default=[], help=", ".join(PARTS))
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    print(f"device {options.device}, threads {torch.get_num_threads()}")
+    for name in options.parts or PARTS:
+        print(f"\n{name}: {(PARTS[name].__doc__ or '').splitlines()[0]}")
+        PARTS[name](torch.device(options.device))
+
+
+def peer(part: str, arrays: dict[str, np.ndarray]) -> dict[str, float] | None:
+    """What neural-tangents measures on the same inputs, in its own process."""
+    python = os.environ.get("NEURAL_TANGENTS_PYTHON")
+    if not python:
+        print("  neural-tangents: skipped, NEURAL_TANGENTS_PYTHON is not set")
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "inputs.npz"
+        np.savez(path, **arrays)
+        done = subprocess.run(
+            [python, str(PEER), part, str(path)], capture_output=True, text=True, check=True
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def fcn(device: torch.device) -> None:
+    """512 x 512 Gram, dimension 256, depth 4 (three ReLUs), NNGP and NTK, float32."""
+    x = torch.randn(512, 256, generator=torch.Generator().manual_seed(0)).to(device)
+    y = torch.randn(512, 256, generator=torch.Generator().manual_seed(1)).to(device)
+    kernel = InfiniteFullyConnected(4, "relu", 1.7, 0.2)
+
+    def both() -> None:
+        kernel(x, y, "nngp")
+        synchronised(kernel(x, y, "ntk"))
+
+    seconds = interleaved({"NTK": lambda: synchronised(kernel(x, y, "ntk")), "both": both})
+    print(
+        f"  algocapture  NTK {seconds['NTK'] * 1e3:.2f} ms, "
+        f"NNGP and NTK {seconds['both'] * 1e3:.2f} ms"
+    )
+    theirs = peer("fcn", {"x": x.cpu().numpy(), "y": y.cpu().numpy()})
+    if theirs:
+        ratio = theirs["seconds"] / seconds["both"]
+        print(f"  neural-tangents (jitted) {theirs['seconds'] * 1e3:.2f} ms: ratio {ratio:.2f}")
+
+
+def attention(device: torch.device) -> None:
+    """8 x 8 Gram, T = 32, attention + LayerNorm + ReLU + linear: time to an error of 1%."""
+    x = torch.randn(8, 32, 64, generator=torch.Generator().manual_seed(0)).to(device)
+    generator = torch.Generator(device).manual_seed(1)
+    kernel = InfiniteTransformer(1, "relu", 1.7, 0.2, output_projection=True)
+    reference = kernel.estimate(
+        x, samples=20_000, generator=generator, kinds=("nngp", "ntk"), dtype="float32"
+    )
+    theirs = peer(
+        "attention",
+        {"x": x.cpu().numpy()} | {k: e.value.cpu().numpy() for k, e in reference.items()},
+    )
+    for kind in ("nngp", "ntk"):
+        exact = reference[kind].value
+
+        def run(samples: int, kind: str = kind) -> torch.Tensor:
+            out = kernel.estimate(x, samples=samples, generator=generator, kinds=[kind])
+            return synchronised(out[kind].value)
+
+        pilot = rms_error([run(256) for _ in range(4)], exact)
+        samples = math.ceil(256 * (pilot / 0.01) ** 2)
+        error = rms_error([run(samples) for _ in range(4)], exact)
+        seconds = interleaved({kind: lambda n=samples, r=run: r(n)}, rounds=15)[kind]
+        print(f"  {kind}: {samples} draws, error {error:.2%}, {seconds * 1e3:.0f} ms")
+        if theirs:
+            at = theirs[f"{kind}_seconds"] * max(1.0, (theirs[f"{kind}_error"] / 0.01) ** 2)
+            print(
+                f"    neural-tangents: {theirs[f'{kind}_seconds']:.1f} s at "
+                f"{theirs[f'{kind}_error']:.1%}, so at least {at:.0f} s at 1% (its bias of "
+                f"1/width not counted): ratio {at / seconds:.0f}"
+            )
+
+
+def rate(device: torch.device) -> None:
+    """NNGP of one pair (joint root, full rank) as a share of the rate of a matrix product."""
+    cuda = device.type == "cuda"
+    for tokens in (256, 512, 1024) if cuda else (256,):
+        for name in ("float32", "tf32") if cuda else ("float32",):
+            ours, best = pair_rate(device, tokens, name)
+            print(
+                f"  T={tokens} {name}: {ours / 1e12:.3g} of {best / 1e12:.3g} TFLOP/s = "
+                f"{ours / best:.0%}"
+            )
+
+
+def pair_rate(device: torch.device, tokens: int, name: str) -> tuple[float, float]:
+    """FLOP/s of the pair sampler and of one large product, in the same run."""
+    seed = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 1, tokens, 2 * tokens, generator=seed).to(device)
+    generator = torch.Generator(device).manual_seed(1)
+    draws, side = (4096, 8192) if device.type == "cuda" else (128, 2048)
+    square = torch.randn(side, side, generator=generator, device=device)
+    kernel = InfiniteTransformer(1, "relu")
+
+    def pair() -> torch.Tensor:
+        out = kernel.estimate(
+            x, y, samples=draws, generator=generator, sampler="pair", dtype=name, memory=2**33
+        )
+        return synchronised(out["nngp"].value)
+
+    def product() -> torch.Tensor:
+        with precision(name):
+            return synchronised(square @ square)
+
+    seconds = interleaved({"pair": pair, "product": product}, rounds=5)
+    # F U (2T 2T 2T), two score products (T 2T T), two A F and B B^T with rank 2T: or, where the
+    # identity is used, A1 Sigma A2^T; the fewer of the two is counted, with the variances' 2 T^3.
+    flops = 2 * draws * tokens**3 * (8 + 4 + 2 + 2)
+    return flops / seconds["pair"], 2 * side**3 / seconds["product"]
+
+
+def scaling(device: torch.device) -> None:
+    """Exponents: score draws in P (block 1, fixed d), a pair's NNGP in T (full rank)."""
+    generator = torch.Generator(device).manual_seed(1)
+    counts, times = (32, 64, 128, 256), []
+    for inputs in counts:
+        x = torch.randn(inputs, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
+        sampler = SharedRoot(State.first(Stack.of(list(x), x.dtype), False).root)
+        times.append(interleaved({"x": lambda s=sampler: synchronised(s.draw(32, generator))})["x"])
+    print(f"  draws: {slope(counts, times):.2f} in P from {counts[0]} to {counts[-1]}")
+    sizes = (256, 512, 1024)
+    times = [pair_seconds(device, tokens) for tokens in sizes]
+    print(f"  time of a pair: {slope(sizes, times):.2f} in T from {sizes[0]} to {sizes[-1]}")
+
+
+def pair_seconds(device: torch.device, tokens: int) -> float:
+    seed = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 1, tokens, 2 * tokens, generator=seed).to(device)
+    kernel, generator = InfiniteTransformer(1, "relu"), torch.Generator(device).manual_seed(1)
+
+    def pair() -> None:
+        out = kernel.estimate(x, y, samples=8, generator=generator, sampler="pair")
+        synchronised(out["nngp"].value)
+
+    return interleaved({"pair": pair}, rounds=3)["pair"]
+
+
+def errors(device: torch.device) -> None:
+    """Absolute error of an entry against draws and T, for fixed d = 16 and for Sigma' = I."""
+    generator = torch.Generator(device).manual_seed(1)
+    kernel = InfiniteTransformer(1, "relu", 1.7, 0.2)
+    for name in ("fixed d", "identity"):
+        for tokens in (8, 16, 32, 64, 128, 256):
+            if name == "fixed d":
+                x = torch.randn(2, tokens, 16, generator=torch.Generator().manual_seed(0))
+            else:
+                x = torch.eye(tokens).expand(2, tokens, tokens) * tokens**0.5
+            x, found = x.to(device), []
+            for samples in (64, 256):
+                e = kernel.estimate(x, samples=samples, generator=generator, kinds=("nngp", "ntk"))
+                found += [float(e[k].stderr.square().mean().sqrt()) for k in ("nngp", "ntk")]
+            print(
+                f"  {name}, T={tokens}: NNGP {found[0]:.4f} -> {found[2]:.4f}, "
+                f"NTK {found[1]:.4f} -> {found[3]:.4f} from 64 to 256 draws"
+            )
+
+
+def rms_error(values: list[torch.Tensor], exact: torch.Tensor) -> float:
+    error = torch.stack([(v - exact).square().mean() for v in values]).mean()
+    return float((error / exact.square().mean()).sqrt())
+
+
+def slope(x: tuple[int, ...], y: list[float]) -> float:
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def synchronised(value: torch.Tensor) -> torch.Tensor:
+    if value.is_cuda:
+        torch.cuda.synchronize()
+    return value
+
+
+PARTS: dict[str, Callable[[torch.device], None]] = {
+    "fcn": fcn,
+    "attention": attention,
+    "rate": rate,
+    "scaling": scaling,
+    "errors": errors,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""neural-tangents' side of benchmarks/kernels.py: run by it, in neural-tangents' own environment.
+
+Its only road to softmax attention is Monte Carlo over finite networks. Compilation is excluded.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+
+def main(part: str, path: str) -> None:
+    import numpy as np
+
+    data = dict(np.load(path))
+    result = fcn(data) if part == "fcn" else attention(data)
+    print(json.dumps(result))
+
+
+def fcn(data):
+    import jax
+    from neural_tangents import stax
+
+    layers = [stax.Dense(1, 1.7**0.5, 0.2**0.5)]
+    for _ in range(3):
+        layers += [stax.Relu(), stax.Dense(1, 1.7**0.5, 0.2**0.5)]
+    kernel = jax.jit(stax.serial(*layers)[2], static_argnames="get")
+
+    def run():
+        out = kernel(data["x"], data["y"], get=("nngp", "ntk"))
+        out.nngp.block_until_ready()
+        out.ntk.block_until_ready()
+
+    run()
+    times = []
+    for _ in range(30):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return {"seconds": min(times)}
+
+
+def attention(data):
+    import jax
+    import neural_tangents as nt
+    import numpy as np
+    from neural_tangents import stax
+
+    def error(value, exact):
+        if value.shape != exact.shape:
+            value = value.transpose(0, 2, 1, 3)
+        return float(np.sqrt(np.mean((value - exact) ** 2) / np.mean(exact**2)))
+
+    out = {}
+    width, heads, samples = 256, 8, {"nngp": 8, "ntk": 1}
+    for kind in ("nngp", "ntk"):
+        network = stax.serial(
+            stax.Dense(width, 1.0, None),
+            stax.GlobalSelfAttention(
+                n_chan_out=width,
+                n_chan_key=width,
+                n_chan_val=width,
+                n_heads=heads,
+                linear_scaling=False,
+                b_std=None,
+            ),
+            stax.LayerNorm(axis=-1),
+            stax.Relu(),
+            stax.Dense(64 if kind == "nngp" else 1, 1.7**0.5, 0.2**0.5),
+        )
+        kernel = nt.monte_carlo_kernel_fn(
+            network[0],
+            network[1],
+            jax.random.PRNGKey(0),
+            n_samples=samples[kind],
+            vmap_axes=0,
+        )
+
+        def run(kernel=kernel, kind=kind):
+            return np.asarray(kernel(data["x"], None, kind))
+
+        run()
+        start = time.perf_counter()
+        value = run()
+        out[f"{kind}_seconds"] = time.perf_counter() - start
+        out[f"{kind}_error"] = error(value, data[kind])
+    return out
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
