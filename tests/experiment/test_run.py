@@ -74,6 +74,14 @@ def test_another_identity_is_refused_with_the_difference(finished: Path) -> None
     assert result(finished) == before
 
 
+def test_precision_is_named_in_the_result_and_no_run_mixes_two(finished: Path) -> None:
+    identity = json.loads(result(finished))["body"]["identity"]
+    assert identity["learner"]["precision"] == "float32"
+    lower = replace(tiny().learner, precision="bf16")
+    with pytest.raises(StoreError, match=r'learner\.precision: "float32" -> "bf16"'):
+        drive(tiny(learner=lower), finished, Inline())
+
+
 def test_the_folder_verifies_and_describes_its_experiment(finished: Path) -> None:
     assert verify(finished).ok
     assert stored_experiment(RunFolder(finished)) == tiny()
