@@ -11,8 +11,10 @@ import sys
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import algocapture
+from algocapture.cli.completion import Light, verbs
 from algocapture.config import nearest
 
 # Verb -> its line in --help, kept here so that --help imports no verb.
@@ -49,6 +51,15 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in VERBS and name not in HIDDEN:
             return None
+        if ctx.resilient_parsing:  # the shell completes a line
+            return Light(name, lambda: self.load(name))
+        return self.load(name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return verbs(VERBS, incomplete) or super().shell_complete(ctx, incomplete)
+
+    @staticmethod
+    def load(name: str) -> click.Command:
         command = getattr(importlib.import_module(f"algocapture.cli.{name}"), name)
         assert isinstance(command, click.Command), f"cli/{name}.py has no command {name!r}"
         return command
