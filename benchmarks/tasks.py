@@ -7,12 +7,12 @@ Each family of tasks is a module with `run()`.
 
 from __future__ import annotations
 
-from benchmarks import tasks_graphs, tasks_sequences
+from benchmarks import tasks_grammar, tasks_graphs, tasks_sequences
 
 
 def main() -> None:
-    tasks_sequences.run()
-    tasks_graphs.run()
+    for family in (tasks_sequences, tasks_graphs, tasks_grammar):
+        family.run()
 
 
 if __name__ == "__main__":

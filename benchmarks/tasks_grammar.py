@@ -16,7 +16,7 @@ INSTANCES = {50: 4096, 100: 2048, 400: 256}
 NLTK_LENGTH = 50  # longer ones take nltk seconds
 
 
-def main() -> None:
+def run() -> None:
     print(f"{torch.get_num_threads()} threads")
     task = GrammarRecognition()
     for size, n in INSTANCES.items():
@@ -77,4 +77,4 @@ def cyk_numpy(grammar: Grammar, tokens: np.ndarray) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from algocapture.config import digest, from_json, to_json
+from algocapture.config import digest, from_json, registered, to_json
 from algocapture.tasks import Task
 from algocapture.types import Batch
 from tests.cases import TASKS, TaskCase
@@ -97,6 +97,19 @@ def test_a_batch_is_a_function_of_the_seed(case: TaskCase, size: int) -> None:
     assert same(case.task.sample(size, case.n, other), second), "the state after a call differs"
 
 
+@every_task
+def test_instances_are_independent(case: TaskCase) -> None:
+    """Rows differ, and neighbouring rows are not correlated: 1 z-score for each task."""
+    size, n = 60, 1000
+    rows = case.task.sample(size, n, generator(7)).inputs.double().flatten(1)
+    if case.varied:
+        assert len(rows.unique(dim=0)) > 0.99 * n
+    weights = torch.randn(rows.shape[1], generator=generator(8), dtype=torch.float64)
+    image = rows @ weights
+    image = (image - image.mean()) / image.std()
+    assert abs(float((image[1:] * image[:-1]).mean()) * (n - 1) ** 0.5) < 4
+
+
 @pytest.mark.parametrize("case", [c for c in TASKS if c.balanced], ids=str)
 def test_half_of_the_labels_are_positive(case: TaskCase) -> None:
     draws = generator(4)
@@ -113,6 +126,11 @@ def test_a_task_is_its_configuration(case: TaskCase) -> None:
     assert digest(data) == digest(case.task)
     assert case.task.exponents is not None
     assert case.task.spec.smallest == case.sizes[0], "the table's first size is the smallest"
+
+
+def test_the_table_of_tasks_is_whole_and_ours() -> None:
+    """Every registered task has a line in the table, and no other test left one behind."""
+    assert set(registered(Task).values()) == {type(case.task) for case in TASKS}
 
 
 @every_task

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from algocapture import config as configuration
 from algocapture.config import from_json, register, to_json
 from algocapture.learners import SGD
 from algocapture.learners.losses import answers, total_loss
@@ -19,7 +20,6 @@ from algocapture.types import Batch, TaskSpec, torch_generator
 CPU = torch.device("cpu")
 
 
-@register
 @dataclass(frozen=True)
 class LastToken(Task):
     """Say the last token."""
@@ -36,7 +36,6 @@ class LastToken(Task):
         return TaskSpec(inputs="tokens", output="class", vocab=5, classes=5)
 
 
-@register
 @dataclass(frozen=True)
 class Counting(Task):
     """The number of points in the upper half plane; `ragged` masks some targets at random."""
@@ -58,7 +57,6 @@ class Counting(Task):
         return TaskSpec(inputs="vectors", output="value", features=2, readout="mean", marks=(0, -1))
 
 
-@register
 @dataclass(frozen=True)
 class Dropping(ModelConfig):
     """A user's module: drawn without a generator, draws always, keeps running statistics."""
@@ -76,6 +74,14 @@ class _Dropping(nn.Module):
     def forward(self, inputs):
         x = self.drop(self.norm(self.first(inputs).relu().mean(1)))
         return self.second(x + 0.1 * torch.rand(8)).squeeze(-1)
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """These classes are known by name here, and nowhere else."""
+    monkeypatch.setattr(configuration, "_registered", dict(configuration._registered))
+    for kind in (LastToken, Counting, Dropping):
+        register(kind)
 
 
 SMALL = Transformer(depth=1, width=8, heads=2)
