@@ -93,7 +93,10 @@ class Progress:
             self.console.print(line, markup=False, soft_wrap=True)
 
     def _table(self) -> Table:
-        table = Table("seed", "stage", "T", "samples", "P", "error [95%]", "left", "", box=None)
+        table = Table(box=None)
+        for name in ("seed", "stage", "T", "samples", "P", "error [95%]", "left"):
+            table.add_column(name, justify="right")
+        table.add_column("")
         for seed, row in self.rows.items():
             stage = f"{min(row.stage + 1, len(self.sizes))}/{len(self.sizes)}"
             table.add_row(
@@ -105,7 +108,7 @@ class Progress:
     def _left(self, row: Row) -> str:
         """As many stages as are left, at the pace of this session's."""
         done = row.stage - row.first
-        if done <= 0 or row.state == "censored":
+        if done <= 0 or row.state == "censored" or row.stage >= len(self.sizes):
             return ""
         left = (time.monotonic() - row.begun) / done * max(0, len(self.sizes) - row.stage)
         return f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"

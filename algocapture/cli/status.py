@@ -15,12 +15,14 @@ from algocapture.store import RunFolder
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def status(folder: Path, as_json: bool) -> None:
-    """Say which stages of the run in FOLDER are decided, and whether it is finished."""
+    """Say which stages of the run in FOLDER are decided, and who works on it."""
     run = RunFolder(folder)
     seeds = [_seed(run, seed) for seed in range(run.extension["seeds"])]
     finished = run.read_result() is not None and run.read_result() == run.result()
+    workers = run.workers()
     if as_json:
-        print_json({"folder": str(folder), "finished": finished, "seeds": seeds})
+        body = {"folder": str(folder), "finished": finished, "seeds": seeds}
+        print_json(body | {"workers": {str(unit): who for unit, who in workers.items()}})
         return
     click.echo(f"{folder}: {'finished' if finished else 'not finished'}")
     for seed in seeds:
@@ -31,6 +33,8 @@ def status(folder: Path, as_json: bool) -> None:
             )
         else:
             click.echo(f"  seed {seed['seed']}: no stage decided")
+    for unit, who in workers.items():
+        click.echo(f"  unit {unit} is being worked on by {who}")
 
 
 def _seed(run: RunFolder, seed: int) -> dict[str, Any]:

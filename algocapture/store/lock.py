@@ -211,6 +211,16 @@ class Lock:
         files.write_atomic(self._path(self._number), _encode(holder), durable=False)
 
 
+def holder_of(folder: Path) -> str | None:
+    """Who holds a folder as far as one look tells: on another machine, who has not released it."""
+    lock = Lock(folder)
+    holder = _decode(lock._read(lock._highest()))
+    if holder is None or holder.released:
+        return None
+    gone = holder.near(Holder.me()) and not holder.running()
+    return None if gone else str(holder)
+
+
 def _encode(holder: Holder) -> bytes:
     return json.dumps(asdict(holder), sort_keys=True).encode("ascii")
 

@@ -39,7 +39,7 @@ import algocapture.store.records as records
 import algocapture.store.stages as stages
 from algocapture.config import difference, digest
 from algocapture.store.files import MissingError, StoreError
-from algocapture.store.lock import Lock
+from algocapture.store.lock import Lock, holder_of
 from algocapture.store.stages import CONFIG, META, RESULT, Body, Notify
 from algocapture.store.unit import UnitFolder
 
@@ -117,6 +117,12 @@ class RunFolder:
         return UnitFolder(
             self.path, self.digest, index, seeds, exact=exact, wait=wait, notify=self.notify
         )
+
+    def workers(self) -> dict[int, str]:
+        """The units that are being worked on, and by whom, without waiting to be sure."""
+        units = stages.numbered(self.path, stages.UNIT)
+        held = {unit: holder_of(self.path / stages.unit_name(unit)) for unit in units}
+        return {unit: who for unit, who in held.items() if who is not None}
 
     def seeds(self) -> list[int]:
         """The seeds that have a folder."""
