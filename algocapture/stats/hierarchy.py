@@ -2,9 +2,9 @@
 
 Stage i of seed s costs log d = a_s + log_shape_i(kappa_s) + sigma noise, known to lie in an
 interval (a look's resolution; (0, resolution]; above a budget where censored), with
-kappa_s ~ N(kappa, tau^2). Priors: flat in kappa and log sigma, a_s ~ N(common, WIDE^2), and
-tau of median SEED_SCALE and heavy tails: three to five seeds alone cannot tell it. Derived in
-docs/theory/verdict.md.
+kappa_s ~ N(kappa, tau^2). Priors: flat in kappa and log sigma, a_s ~ N(common, WIDE^2). Three to
+five seeds alone cannot tell tau, so two views of it are averaged: like the spreads of real runs,
+or of any size, even smaller than the seeds' own errors allow. Derived in docs/theory/verdict.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from algocapture.stats.curve import Curve
 from algocapture.stats.growth import log_shape
@@ -23,8 +23,11 @@ from algocapture.stats.sequential import Floats
 
 NARROW = 0.5  # log-width below which an interval is a point with extra variance width^2/12
 WIDE = 3.0  # log-sd of the seeds' costs c: by e^3 either way
-SEED_SCALE, SEED_POWER = 0.055, 1.5  # tau = scale t^power, t half-Cauchy; real runs: 0.05 to 0.1
-SEED_SDS: Floats = SEED_SCALE * np.tan(np.pi / 2 * (np.arange(24) + 0.5) / 24) ** SEED_POWER
+SEED_SCALE = 0.1  # tau like that of real runs (0.05 to 0.1): half-normal
+SEED_SDS: Floats = SEED_SCALE * ndtri(0.5 + (np.arange(24) + 0.5) / 48)  # its quantiles
+STEP = 0.25
+TOTALS: Floats = np.arange(-4, 16, STEP)  # log((own + tau^2) / own), if of any size: flat
+KNOWN = 3.0  # weight of the first view, in e-folds of the second
 NOISES: Floats = np.linspace(-1, 1, 9)  # grid of log sigma around a first fit
 LEAST_NOISE = 0.02
 FARTHEST = 30.0  # exponents are looked for in [-30, 30]
@@ -75,7 +78,7 @@ class Mixture:
     mean: Floats
     sd: Floats
     noise: float  # posterior mean of sigma
-    seed_sd: float  # posterior median of tau, whose prior has no mean
+    seed_sd: float  # posterior median of tau
 
     @property
     def centre(self) -> float:
@@ -135,9 +138,10 @@ def fit_seeds(seeds: Sequence[Stages], around: tuple[float, float] | None = None
     return SeedFits(noise, evidence, mean, variance)
 
 
-def pool(fits: SeedFits, sds: Floats = SEED_SDS) -> Mixture:
-    """The common exponent: seeds vary by tau around it. `sds` are prior quantiles of tau."""
-    variance = fits.variance[:, :, None] + sds**2  # (seeds, noises, taus)
+def pool(fits: SeedFits, sds: Floats = SEED_SDS, totals: Floats = TOTALS) -> Mixture:
+    """The common exponent: seeds vary by tau around it. `sds` are quantiles of the tau of real
+    runs; with `totals` empty nothing else is thought possible."""
+    variance, tau, prior = _spreads(fits.variance, sds, totals)
     mean = fits.mean[:, :, None]
     total = (1 / variance).sum(axis=0)
     centre = (mean / variance).sum(axis=0) / total
@@ -145,15 +149,31 @@ def pool(fits: SeedFits, sds: Floats = SEED_SDS) -> Mixture:
     log_weight = fits.evidence.sum(axis=0)[:, None] - 0.5 * (
         np.log(variance).sum(axis=0) + np.log(total) + scatter
     )
-    weight = np.exp(log_weight - log_weight.max())
+    weight = np.exp(log_weight - log_weight.max()) * prior
     weight /= weight.sum()
+    order = tau.argsort(axis=None)
     return Mixture(
         weight=weight.ravel(),
         mean=centre.ravel(),
         sd=(1 / np.sqrt(total)).ravel(),
         noise=float(weight.sum(axis=1) @ fits.noise),
-        seed_sd=float(sds[np.searchsorted(weight.sum(axis=0).cumsum(), 0.5)]),
+        seed_sd=float(tau.ravel()[order][np.searchsorted(weight.ravel()[order].cumsum(), 0.5)]),
     )
+
+
+def _spreads(own: Floats, sds: Floats, totals: Floats) -> tuple[Floats, Floats, Floats]:
+    """What each seed's estimate varies by (seeds, noises, views), the tau in it, and its prior.
+
+    Of any size: v = own + tau^2 with density 1/v, under which a t-interval over seeds is exact.
+    It goes on below own, where all own errors shrink alike (taken as too large by the model).
+    """
+    own = own[:, :, None]
+    level, ratio = 1 / (1 / own).mean(axis=0), np.exp(totals)  # (noises, 1), (totals,)
+    free = level * np.maximum(ratio - 1, 0)  # tau^2
+    variance = np.concatenate([own + sds**2, own * np.minimum(ratio, 1) + free], axis=2)
+    known = np.broadcast_to(sds, (len(level), len(sds)))
+    prior = np.repeat([KNOWN / len(sds), STEP], [len(sds), len(totals)])
+    return variance, np.concatenate([known, np.sqrt(free)], axis=1), prior
 
 
 def _noise_grid(seeds: Sequence[Stages], residual: float) -> Floats:

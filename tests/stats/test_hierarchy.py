@@ -11,8 +11,9 @@ from algocapture.rng import Seed
 from algocapture.stats import Curve
 from algocapture.stats.growth import LAWS, law_shape, log_shape
 from algocapture.stats.hierarchy import (
-    SEED_POWER,
+    KNOWN,
     SEED_SCALE,
+    TOTALS,
     WIDE,
     SeedFits,
     _first_fit,
@@ -103,7 +104,8 @@ def test_intervals_against_a_double_integral(kind):
 
 def test_pooling_known_variances_is_the_weighted_mean():
     mean, variance = np.array([[0.1], [0.4], [0.2]]), np.array([[0.01], [0.04], [0.02]])
-    posterior = pool(SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance), sds=np.array([0.1]))
+    fits = SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance)
+    posterior = pool(fits, np.array([0.1]), TOTALS[:0])
     weight = 1 / (variance + 0.01)
     assert posterior.centre == pytest.approx(float((weight * mean).sum() / weight.sum()))
     half = scipy_stats.norm.ppf(0.975) / math.sqrt(weight.sum())
@@ -114,14 +116,36 @@ def test_pooling_over_tau_against_quadrature():
     mean, variance = np.array([[0.1], [0.5], [0.2]]), np.array([[0.01], [0.04], [0.02]])
     posterior = pool(SeedFits(np.ones(1), np.zeros((3, 1)), mean, variance))
 
-    t, kappa = np.geomspace(1e-4, 1e3, 4001)[:, None, None], np.linspace(-3, 3, 301)[:, None]
-    v = variance[:, 0] + (SEED_SCALE * t**SEED_POWER) ** 2
-    joint = (t / (1 + t**2))[..., 0] * np.exp(  # half-Cauchy in t, on a grid of log t
-        -0.5 * ((mean[:, 0] - kappa) ** 2 / v + np.log(v)).sum(axis=2)
+    own, kappa = variance[:, 0], np.linspace(-3, 3, 301)[:, None]
+    level = len(own) / (1 / own).sum()
+    tau = np.linspace(0, 0.6, 2001)[:, None, None]
+    parts = [(own + tau**2, KNOWN * scipy_stats.halfnorm.pdf(tau, scale=SEED_SCALE) * 0.6 / 2000)]
+    log_v = np.linspace(-4.125, 15.875, 4001)[:, None, None]
+    up = np.maximum(np.exp(log_v) - 1, 0)
+    parts.append((own * np.minimum(np.exp(log_v), 1) + level * up, 20 / 4000 + 0 * log_v))
+    marginal = sum(
+        (
+            prior[..., 0] * np.exp(-0.5 * ((mean[:, 0] - kappa) ** 2 / v + np.log(v)).sum(axis=2))
+        ).sum(axis=0)
+        for v, prior in parts
     )
-    marginal = joint.sum(axis=0)
     below = marginal[:150].sum() + marginal[150] / 2
-    assert posterior.below(0.0) == pytest.approx(below / marginal.sum(), abs=0.005)
+    assert posterior.below(0.0) == pytest.approx(below / marginal.sum(), abs=0.002)
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_spread_of_any_size_alone_gives_the_t_interval(seeds, monkeypatch):
+    # A density 1/v over all totals v, equal own errors: Student's t, whatever the own errors are.
+    g = Seed(4).child("student", seeds).numpy()
+    for scatter in (0.5, 1.0, 4.0):
+        mean = g.standard_normal((seeds, 1))
+        mean *= 0.1 * scatter / mean.std(ddof=1)
+        fits = SeedFits(np.ones(1), np.zeros_like(mean), mean, np.full_like(mean, 0.01))
+        monkeypatch.setattr("algocapture.stats.hierarchy.KNOWN", 0.0)
+        low, high = pool(fits, totals=np.arange(-12, 20, 0.25)).interval(0.95)
+        half = scipy_stats.t.ppf(0.975, seeds - 1) * mean.std(ddof=1) / math.sqrt(seeds)
+        assert (high - low) / 2 == pytest.approx(half, rel=0.01)
+        assert (high + low) / 2 == pytest.approx(mean.mean(), abs=0.01 * half)
 
 
 def test_noise_and_seed_spread_are_recovered():
@@ -151,7 +175,7 @@ def test_skewed_seeds_against_an_integral_over_every_exponent(name):
     fits, posterior = fit(seeds)
     at, tau = int(np.argmin(np.abs(fits.noise - posterior.noise))), 0.1
     parts = (part[:, at : at + 1] for part in (fits.evidence, fits.mean, fits.variance))
-    ours = pool(SeedFits(fits.noise[at : at + 1], *parts), sds=np.array([tau]))
+    ours = pool(SeedFits(fits.noise[at : at + 1], *parts), np.array([tau]), TOTALS[:0])
     grid = np.linspace(-6, 3, 1801)
     common = float(np.mean([_first_fit(s)[1] for s in seeds]))
     log_post = np.zeros_like(grid)
