@@ -93,6 +93,9 @@ def summarise(path: Path | str) -> Summary:
     """Read a run, finished or not; damaged files are a StoreError."""
     run = RunFolder(path)
     stages = {seed: run.stages(seed) for seed in run.seeds()}
+    for seed, of in stages.items():
+        for stage in of:
+            _check(seed, stage)
     if not any(stages.values()):
         raise StoreError(f"{run.path} has no decided stage yet: `algocapture resume` continues it")
     complete = run.read_result() == run.result_of(stages)
@@ -102,6 +105,19 @@ def summarise(path: Path | str) -> Summary:
         run.path, run.identity, run.extension, run.read_meta(), stages, complete,
         recipe=run.recipe, evaluations=evaluations,
     )  # fmt: skip
+
+
+def _check(seed: int, stage: Stage) -> None:
+    """What is there has its type: records may have been made by other software."""
+    numbers = ("size", "spent", "spent_low")
+    wrong = [name for name in numbers if not isinstance(stage.get(name, 0), int | float)]
+    baselines = stage.get("baselines") or {}
+    if not isinstance(baselines, dict) or not all(
+        isinstance(error, int | float) for error in baselines.values()
+    ):
+        wrong.append("baselines")
+    if wrong:
+        raise StoreError(f"a stage of seed {seed}: {wrong[0]} = {stage[wrong[0]]!r} is of no use")
 
 
 def curve(seed: int, stages: list[Stage], cumulative: bool) -> Curve:

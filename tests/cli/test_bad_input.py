@@ -112,6 +112,8 @@ STAGES = {
     "sizes that fall": ([[*GOOD[:3], stage(3, 4)]] * 3, "must be positive and increasing"),
     "no field": ([[{"index": 0, "size": 4, "outcome": "passed"}]] * 3, "lack the field 'spent'"),
     "no outcome": ([[{"index": 0, "size": 4, "spent": 1, "spent_low": 1}]] * 3, "'outcome'"),
+    "no size": ([[stage(0, 4) | {"size": None}]] * 3, "size = None"),
+    "foreign baselines": ([[*GOOD[:5], GOOD[5] | {"baselines": [1]}]] * 3, "baselines = "),
     "a text": ([[stage(0, 4) | {"spent": "many"}]] * 3, "spent"),
 }
 
