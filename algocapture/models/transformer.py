@@ -183,7 +183,7 @@ class _Block(nn.Module):
     def __init__(self, config: Transformer, generator: torch.Generator) -> None:
         super().__init__()
         width, hidden = config.width, config.hidden
-        self.heads, self.causal = config.heads, config.causal
+        self.head_width, self.causal = config.head_width, config.causal
         shrink = 1 / math.sqrt(2 * config.depth)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv = _normal(generator, 3 * width, width, std=1 / math.sqrt(width))
@@ -197,21 +197,24 @@ class _Block(nn.Module):
         normed = self.norm1(x)
         if last:
             x = x[:, -1:]
-            query = F.linear(normed[:, -1:], self.qkv[:width])
+            query = self._heads(F.linear(normed[:, -1:], self.qkv[:width]), rotation)
             key, value = F.linear(normed, self.qkv[width:]).chunk(2, -1)
-        else:
-            query, key, value = F.linear(normed, self.qkv).chunk(3, -1)
-        query, key, value = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value)
-        )
-        if rotation is not None:
-            query, key = rotate(query, rotation), rotate(key, rotation)
+            key = self._heads(key, rotation)
+        else:  # queries and keys are turned in one go
+            both, value = F.linear(normed, self.qkv).split((2 * width, width), -1)
+            query, key = self._heads(both, rotation).chunk(2, 1)
+        value = self._heads(value)
         # The last position sees all the others, causal or not.
         mixed = F.scaled_dot_product_attention(
             query, key, value, is_causal=self.causal and not last
         )
         x = x + F.linear(mixed.transpose(1, 2).flatten(2), self.out)
         return x + F.linear(F.gelu(F.linear(self.norm2(x), self.up)), self.down)
+
+    def _heads(self, x: Tensor, rotation: Rotation | None = None) -> Tensor:
+        """(n, positions, heads * width) -> (n, heads, positions, width), turned."""
+        x = x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+        return x if rotation is None else rotate(x, rotation)
 
 
 def rotary_angles(x: Tensor, head_width: int, base: float) -> Rotation:
