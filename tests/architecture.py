@@ -15,8 +15,8 @@ BASE = {"rng", "ledger", "config"}
 NOUNS = BASE | {"types"}
 OUTPUT = {"stats", "store", "launch", "report"}
 
-# Part -> the parts that it may import (itself always). The directions of DESIGN's house, with one
-# addition: learners see the Task interface.
+# Part -> the parts that it may import (itself always). The directions of DESIGN's house, with two
+# additions: learners see the Task interface; studies measure whatever there is below them.
 MAY_IMPORT: dict[str, set[str]] = {
     "rng": set(),
     "ledger": set(),
@@ -32,7 +32,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learners": NOUNS | {"models", "kernels", "tasks"},
     "protocol": NOUNS | {"tasks", "learners", "stats"},
     "complexity": NOUNS | {"tasks"},
-    "experiment": NOUNS | OUTPUT | {"tasks", "models", "learners", "complexity", "protocol"},
+    "studies": NOUNS | {"tasks", "models", "kernels", "learners", "stats", "complexity"},
+    "experiment": NOUNS
+    | OUTPUT
+    | {"tasks", "models", "learners", "complexity", "protocol", "studies"},
 }
 EVERYTHING = set(MAY_IMPORT) | {"recipes"}
 MAY_IMPORT["recipes"] = set(MAY_IMPORT)

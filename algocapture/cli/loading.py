@@ -14,20 +14,26 @@ import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any, TypeVar
 
 from algocapture.cli.recipe_files import names
 from algocapture.config import ConfigError, difference, digest, from_json, nearest, replace_field
-from algocapture.experiment import FREE, Experiment, Recipe, stored_experiment
+from algocapture.experiment import FREE, Experiment, Recipe, stored_experiment, stored_study
 from algocapture.store import RunFolder
+from algocapture.studies import Study
+
+Held = TypeVar("Held", Experiment, Study)
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """The experiments of a recipe by name ("" if there is only one), and the user's file."""
+    """The experiments of a recipe by name ("" if there is only one), or its study, and the user's
+    file."""
 
     name: str
     experiments: dict[str, Experiment]
     recipe: Recipe | None
+    study: Study | None = None
 
     def only(self) -> Experiment:
         """The one experiment of the recipe."""
@@ -62,8 +68,22 @@ def load(name: str, changes: tuple[str, ...] = ()) -> Loaded:
         raise ConfigError(
             f"there is no recipe {name!r}{nearest(name, names())}; a file of your own ends in .py"
         )
+    if (made := _study(module, name)) is not None:
+        return Loaded(name, {}, recipe, changed(made, changes))
     experiments = _experiments(module, name)
     return Loaded(name, {key: changed(held, changes) for key, held in experiments.items()}, recipe)
+
+
+def load_study(
+    run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()
+) -> tuple[Study, Recipe | None]:
+    """The study of a folder: its configuration or, with an own class, the user's file again."""
+    if recipe is None:
+        return changed(stored_study(run), changes), None
+    loaded = load(recipe, changes)
+    if loaded.study is None:
+        raise ConfigError(f"{recipe} defines no function study(), and {run.path} holds a study")
+    return loaded.study, loaded.recipe
 
 
 def load_run(
@@ -87,8 +107,8 @@ def of_run(run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()) ->
     return load_run(run, recipe, changes)[0]
 
 
-def changed(experiment: Experiment, changes: tuple[str, ...]) -> Experiment:
-    """The experiment with changes such as `task.vocab=32` or `seeds=5` applied."""
+def changed(experiment: Held, changes: tuple[str, ...]) -> Held:
+    """The experiment or study with changes such as `task.vocab=32` or `seeds=5` applied."""
     for change in changes:
         path, equals, value = change.partition("=")
         if not equals:
@@ -112,15 +132,28 @@ def _execute(path: Path) -> ModuleType:
     return module
 
 
-def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
-    function = module.__dict__.get("experiment")
-    if not callable(function):
-        raise ConfigError(f"recipe {name} defines no function experiment()")
+def _study(module: ModuleType, name: str) -> Study | None:
+    if "study" not in module.__dict__ or "experiment" in module.__dict__:
+        return None
+    made = _call(module, "study", name)
+    if not isinstance(made, Study):
+        raise ConfigError(f"study() of {name} returned {type(made).__name__}: return a Study")
+    return made
+
+
+def _call(module: ModuleType, function: str, name: str) -> Any:
+    called = module.__dict__.get(function)
+    if not callable(called):
+        raise ConfigError(f"recipe {name} defines no function {function}()")
     try:
-        made = function()
+        return called()
     except (Exception, SystemExit) as error:
         line = _last_line(error, str(module.__file__))
-        raise ConfigError(f"experiment() of {name} failed: {line}") from error
+        raise ConfigError(f"{function}() of {name} failed: {line}") from error
+
+
+def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
+    made = _call(module, "experiment", name)
     if isinstance(made, Experiment):
         return {"": made}
     if isinstance(made, dict) and made and all(isinstance(e, Experiment) for e in made.values()):

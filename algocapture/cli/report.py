@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from algocapture.report import PAGE, summarise, write_figures, write_page
+from algocapture.store import RunFolder, StoreError
 
 
 @click.command()
@@ -30,6 +31,12 @@ def report(
     Runs need not be finished, and the page is made for one seed too: it then says why there is
     no verdict.
     """
+    if any(studies := [_is_study(folder) for folder in folders]):
+        if not all(studies) or out is not None or figures is not None:
+            raise StoreError("a study's page and figures are written in its folder, by themselves")
+        for folder in folders:
+            _study(folder)
+        return
     summaries = [summarise(folder) for folder in folders]
     if out is None:
         out = folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
@@ -37,3 +44,14 @@ def report(
     if figures is not None:
         written = write_figures(summaries, figures, axes)
         click.echo(f"figures: {len(written)} files in {figures}")
+
+
+def _is_study(folder: Path) -> bool:
+    return RunFolder(folder).is_study
+
+
+def _study(folder: Path) -> None:
+    # Imported here: what a study's rows say is in the study, which needs torch; runs do not.
+    from algocapture.cli.studying import redraw
+
+    redraw(RunFolder(folder))

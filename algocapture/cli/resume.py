@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from algocapture.cli.driving import go
-from algocapture.cli.loading import load_run
+from algocapture.cli.loading import load_run, load_study
 from algocapture.cli.run import LAUNCHERS, SINKS
+from algocapture.cli.studying import go_study
 from algocapture.store import RunFolder
 
 
@@ -37,5 +38,8 @@ def resume(
     With --set, more seeds, a larger size or larger limits extend a finished run.
     """
     run = RunFolder(folder)
+    if run.is_study:
+        study, user = load_study(run, recipe, changes)
+        return go_study(study, folder, user, launcher, time_limit, quiet, as_json)
     experiment, user = load_run(run, recipe, changes)
     return go(experiment, folder, user, launcher, time_limit, quiet, as_json, sinks)

@@ -11,6 +11,7 @@ import click
 from algocapture.cli.driving import announce, go
 from algocapture.cli.loading import Loaded, load
 from algocapture.cli.output import print_json
+from algocapture.cli.studying import go_study, plan_study
 from algocapture.config import digest, to_json
 from algocapture.experiment import Experiment, estimate
 
@@ -54,6 +55,12 @@ def run(
     if device is not None:
         changes += (f"device={device}",)
     loaded = load(recipe, changes)
+    if (study := loaded.study) is not None:
+        folder = out or _base(loaded)
+        if dry_run:
+            plan_study(study, folder, as_json)
+            return 0
+        return go_study(study, folder, loaded.recipe, launcher, time_limit, quiet, as_json)
     folders = _folders(loaded, out)
     if dry_run:
         _plan(loaded, folders, as_json)
@@ -66,9 +73,12 @@ def run(
 
 
 def _folders(loaded: Loaded, out: Path | None) -> dict[str, Path]:
-    stem = Path(loaded.name).stem if loaded.recipe else loaded.name
-    base = out or Path("runs") / stem
+    base = out or _base(loaded)
     return {name: base / name for name in loaded.experiments}
+
+
+def _base(loaded: Loaded) -> Path:
+    return Path("runs") / (Path(loaded.name).stem if loaded.recipe else loaded.name)
 
 
 def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:

@@ -17,6 +17,9 @@ from algocapture.store import RunFolder
 def status(folder: Path, as_json: bool) -> None:
     """Say which stages of the run in FOLDER are decided, and who works on it."""
     run = RunFolder(folder)
+    if run.is_study:
+        _study(run, as_json)
+        return
     seeds = [_seed(run, seed) for seed in range(run.extension["seeds"])]
     finished = run.read_result() is not None and run.read_result() == run.result()
     workers = run.workers()
@@ -35,6 +38,18 @@ def status(folder: Path, as_json: bool) -> None:
             click.echo(f"  seed {seed['seed']}: no stage decided")
     for unit, who in workers.items():
         click.echo(f"  unit {unit} is being worked on by {who}")
+
+
+def _study(run: RunFolder, as_json: bool) -> None:
+    measured, parts = run.parts(), run.extension["parts"]
+    if as_json:
+        finished = run.read_result() is not None
+        print_json({"folder": str(run.path), "finished": finished, "parts": parts}
+                   | {"measured": measured})  # fmt: skip
+        return
+    click.echo(f"{run.path}: {len(measured)} of {len(parts)} parts are measured")
+    for name in parts:
+        click.echo(f"  {name}: {'measured' if name in measured else 'not measured'}")
 
 
 def _seed(run: RunFolder, seed: int) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from algocapture.cli.loading import of_run
+from algocapture.cli.loading import load_study, of_run
 from algocapture.config import ConfigError
+from algocapture.experiment import measure_part
 from algocapture.experiment import work as work_on
 from algocapture.launch import Stop, connect
 from algocapture.store import RunFolder
@@ -24,6 +25,10 @@ def work(folder: Path, unit: int, recipe: str | None, changes: tuple[str, ...]) 
     """Bring one unit of the run in FOLDER to its end."""
     emit = connect()
     run = RunFolder(folder)
+    if run.is_study:
+        study, _ = load_study(run, recipe, changes)
+        run.require(study.identity(), None)
+        return measure_part(run, study, study.parts()[unit], emit)
     experiment = of_run(run, recipe, changes)
     if not 0 <= unit < experiment.units():
         raise ConfigError(f"--unit {unit}: {run.path} has units 0 to {experiment.units() - 1}")

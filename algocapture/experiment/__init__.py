@@ -4,6 +4,7 @@ from algocapture.experiment.configuration import FREE, Experiment
 from algocapture.experiment.driver import Recipe, UnitsFailed, drive, unfinished
 from algocapture.experiment.estimate import estimate
 from algocapture.experiment.exporting import export_model, load_exported
+from algocapture.experiment.measuring import conduct, measure_part, stored_study, unmeasured
 from algocapture.experiment.probing import evaluate, load_model, stored_experiment
 from algocapture.experiment.sinks import Sink
 from algocapture.experiment.unit import work
@@ -14,13 +15,17 @@ __all__ = [
     "Recipe",
     "Sink",
     "UnitsFailed",
+    "conduct",
     "drive",
     "estimate",
     "evaluate",
     "export_model",
     "load_exported",
     "load_model",
+    "measure_part",
     "stored_experiment",
+    "stored_study",
     "unfinished",
+    "unmeasured",
     "work",
 ]

@@ -22,6 +22,7 @@ from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Stop,
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
 from algocapture.store import RunFolder, StoreError
+from algocapture.studies.base import Study
 
 WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
 
@@ -70,14 +71,14 @@ def drive(
             Unit(
                 name=f"unit-{unit:03d}",
                 call=partial(_call, run, experiment, unit, stop),
-                argv=_argv(run, unit, recipe),
+                argv=argv(run, unit, recipe),
                 threads=experiment.threads,
             )
             for unit in unfinished(run, experiment)
         ]
         outcomes = launcher.run(units, watch, stop)
         complete = not unfinished(run, experiment)
-        _write_meta(run, experiment, begun, outcomes)
+        write_meta(run, experiment, begun, outcomes)
         if complete:
             run.write_result()
     if failed := [o for o in outcomes if o.code not in (DONE, INTERRUPTED)]:
@@ -108,7 +109,7 @@ def _call(
     return work(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
 
 
-def _argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:
+def argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:
     command = (sys.executable, "-m", "algocapture", "work", str(run.path), "--unit", str(unit))
     if recipe is None:
         return command
@@ -116,8 +117,8 @@ def _argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:
     return (*command, "--recipe", str(recipe.path), *changes)
 
 
-def _write_meta(
-    run: RunFolder, experiment: Experiment, begun: float, outcomes: list[Outcome]
+def write_meta(
+    run: RunFolder, experiment: Experiment | Study, begun: float, outcomes: list[Outcome]
 ) -> None:
     """Host facts and times, one entry for each time the run was worked on."""
     session = environment(experiment) | {
@@ -128,7 +129,7 @@ def _write_meta(
     run.write_meta({"sessions": [*run.read_meta().get("sessions", []), session]})
 
 
-def environment(experiment: Experiment) -> dict[str, Any]:
+def environment(experiment: Experiment | Study) -> dict[str, Any]:
     """Host facts: nothing that decides anything."""
     device = torch.device(experiment.device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()

@@ -46,7 +46,7 @@ def write_figures(
         files = {f"{name}.{kind}": to_bytes(figure, kind) for kind in KINDS}
         for table, read in DATA[name].items():
             held = data(summaries, read)
-            files |= {f"{table}.csv": _csv(held), f"{table}.json": _json(held)}
+            files |= {f"{table}.csv": csv_bytes(held), f"{table}.json": _json(held)}
         for file, content in files.items():
             write_atomic(folder / file, content, durable=False)
             written.append(folder / file)
@@ -62,7 +62,7 @@ def data(summaries: Sequence[Summary], read: Callable[[Summary], list[Row]]) -> 
     ]
 
 
-def _csv(held: list[Row]) -> bytes:
+def csv_bytes(held: list[Row]) -> bytes:
     if not held:
         return b""
     text = io.StringIO()

@@ -92,6 +92,8 @@ class Summary:
 def summarise(path: Path | str) -> Summary:
     """Read a run, finished or not; damaged files are a StoreError."""
     run = RunFolder(path)
+    if run.is_study:
+        raise StoreError(f"{run.path} is a study: `algocapture report` writes its tables anew")
     stages = {seed: run.stages(seed) for seed in run.seeds()}
     for seed, of in stages.items():
         for stage in of:

@@ -4,6 +4,7 @@
     seed-0000/stage-000.json ...         the decided stages, immutable
     seed-0000/model-003.safetensors      weights after a stage, for load_model (if committed)
     unit-000/checkpoint-00000007...      what unit 0 needs to continue: the last two
+    parts/NAME.json                      the measured parts of a study, immutable
     notes/NAME.json                      anything else, replaced as a whole
     result.json                          identity and all stages: comparable between hosts
     meta.json                            versions, device, times
@@ -43,7 +44,7 @@ from algocapture.store.lock import Lock, holder_of
 from algocapture.store.stages import CONFIG, META, RESULT, Body, Notify
 from algocapture.store.unit import UnitFolder
 
-NOTES = "notes"
+NOTES, PARTS = "notes", "parts"
 
 
 def _warn(message: str) -> None:
@@ -160,7 +161,8 @@ class RunFolder:
     def result_of(self, stages: Mapping[int, Sequence[Body]]) -> Body:
         """What result.json holds when these are the stages by seed."""
         curves = [{"seed": seed, "stages": list(of)} for seed, of in stages.items()]
-        return {"identity": self.identity, "seeds": curves}
+        parts = {name: self.part(name) for name in self.parts()}
+        return {"identity": self.identity, "seeds": curves} | ({"parts": parts} if parts else {})
 
     def write_result(self) -> Body:
         """Write result.json, the last act of a run."""
@@ -186,16 +188,45 @@ class RunFolder:
 
     def write_note(self, name: str, body: Any) -> None:
         """Anything else worth keeping, such as an evaluation on demand: notes/NAME.json."""
-        place = _note(name)
+        place = _named(name, NOTES)
         files.make_folder(self.path / NOTES)
         records.write_record(self._json(place), body, place=place, run=self.digest)
 
     def read_note(self, name: str) -> Any:
         """None if there is no such note."""
-        return self._optional(_note(name))
+        return self._optional(_named(name, NOTES))
 
     def notes(self) -> list[str]:
         found = files.names(self.path / NOTES)
+        return [name.removesuffix(".json") for name in found if stages.NOTE.fullmatch(name)]
+
+    @property
+    def is_study(self) -> bool:
+        """A study has parts, another run has seeds."""
+        return "parts" in self.extension
+
+    def write_part(self, name: str, rows: list[Body]) -> None:
+        """Record a measured part of a study; one that is there and whole is never replaced."""
+        place = _named(name, PARTS)
+        try:
+            self._optional(place)
+        except StoreError as error:
+            self.notify(f"{error}; it is written again")
+        else:
+            if name in self.parts():
+                return
+        files.make_folder(self.path / PARTS)
+        records.write_record(self._json(place), rows, place=place, run=self.digest)
+
+    def part(self, name: str) -> list[Body]:
+        """The rows of a measured part, hash checked."""
+        place = _named(name, PARTS)
+        rows: list[Body] = records.read_record(self._json(place), place=place, run=self.digest)
+        return rows
+
+    def parts(self) -> list[str]:
+        """The measured parts by name."""
+        found = files.names(self.path / PARTS)
         return [name.removesuffix(".json") for name in found if stages.NOTE.fullmatch(name)]
 
     def _optional(self, place: str) -> Any:
@@ -241,7 +272,9 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
-def _note(name: str) -> str:
+def _named(name: str, folder: str) -> str:
     if not stages.NOTE.fullmatch(f"{name}.json"):
-        raise StoreError(f"a note's name is letters a-z, digits and '-', got {name!r}")
-    return f"{NOTES}/{name}"
+        raise StoreError(
+            f"a {folder[:-1]}'s name is letters a-z, digits and '-', 64 at most, got {name!r}"
+        )
+    return f"{folder}/{name}"

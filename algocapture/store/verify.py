@@ -12,16 +12,22 @@ import algocapture.store.files as files
 import algocapture.store.records as records
 import algocapture.store.stages as stages
 from algocapture.store.files import StoreError
-from algocapture.store.run import NOTES, RunFolder
+from algocapture.store.run import NOTES, PARTS, RunFolder
 from algocapture.store.unit import parse
 
 _LOCK = re.compile(r"\.lock-\d{6,12}", re.ASCII)
 _TOP = re.compile(r"(config|result|meta)\.json")
-_DRAWN = ("report.html", "figures")  # made from the run at any time: not hashed
+_DRAWN = (
+    "report.html",
+    "figures",
+    "tables",
+    "summary.md",
+)  # made from the run at any time: not hashed
 _FOLDERS = {
     stages.SEED: (stages.STAGE, stages.MODEL),
     stages.UNIT: (stages.CHECKPOINT, _LOCK),
     re.compile(NOTES): (stages.NOTE,),
+    re.compile(PARTS): (stages.NOTE,),
 }
 
 
@@ -120,16 +126,18 @@ def _compare(run: RunFolder, decided: dict[int, list[dict[str, Any]]]) -> str:
         return "absent"
     if len(decided) < len(run.seeds()):
         return "not compared"
-    now = {
-        "identity": run.identity,
-        "seeds": [{"seed": seed, "stages": of} for seed, of in decided.items()],
-    }
+    try:
+        now = run.result_of(decided)
+    except StoreError:  # a damaged part
+        return "not compared"
     if result == now:
         return "matches"
     try:
         older = result["identity"] == run.identity and all(
             _begins(decided[curve["seed"]], curve["stages"]) for curve in result["seeds"]
         )
+        parts = now.get("parts", {})
+        older = older and all(parts.get(n) == of for n, of in result.get("parts", {}).items())
     except (KeyError, TypeError, AttributeError):
         return "differs"
     return "older than the stages" if older else "differs"

@@ -1,0 +1,100 @@
+"""What `run` and `resume` do with a study: its parts as units, its tables at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from algocapture.cli.output import print_json
+from algocapture.config import digest
+from algocapture.experiment import Recipe, UnitsFailed, conduct, stored_study
+from algocapture.experiment.measuring import rows_of
+from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
+from algocapture.report.findings import SUMMARY, write_findings
+from algocapture.store import RunFolder, StoreError
+from algocapture.studies import Study
+
+
+def go_study(
+    study: Study,
+    out: Path,
+    recipe: Recipe | None,
+    launcher: str | None,
+    time_limit: float | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Measure, say what was found; the exit code."""
+    console = Console(stderr=True, highlight=False)
+
+    def note(line: str) -> None:
+        if not quiet:
+            console.print(line, markup=False, soft_wrap=True)
+
+    def watch(part: str, event: dict[str, Any]) -> None:
+        if event["event"] == "part":
+            note(f"{part}: {event['rows']} rows in {event['seconds']} s")
+        elif event.get("state") == "retried":
+            note(f"{part} died with exit code {event['code']} and is tried again")
+
+    try:
+        complete = conduct(
+            study, out, _launcher(launcher, study), recipe=recipe,
+            watch=watch, notify=note, time_limit=time_limit,
+        )  # fmt: skip
+    except UnitsFailed as error:
+        click.echo(f"Error: {error}", err=True)
+        return FAILED
+    if not complete:
+        click.echo(f"Stopped; the measured parts are kept. Repeat the command for {out}", err=True)
+        return INTERRUPTED
+    conclude_study(study, RunFolder(out), as_json)
+    return DONE
+
+
+def conclude_study(study: Study, run: RunFolder, as_json: bool) -> None:
+    """The exponents beside the theory, and where the rest is."""
+    findings = study.findings(rows_of(run, study))
+    if as_json:
+        print_json({"title": findings.title, "tables": findings.all_tables()})
+        return
+    for e in findings.exponents:
+        judged = {None: "", True: "; met", False: "; NOT met"}[e.met]
+        theory = f" ({e.theory})" if e.theory else ""
+        click.echo(f"{e.what}: {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]{theory}{judged}")
+    for line in findings.notes:
+        click.echo(line)
+    click.echo(f"page: {run.path / SUMMARY}")
+
+
+def redraw(run: RunFolder) -> None:
+    """Make the tables, figures and page of a folder again, of the parts that it holds."""
+    study = stored_study(run)
+    if missing := [name for name in study.parts() if name not in run.parts()]:
+        raise StoreError(f"{run.path} is not finished: {missing[0]} is not measured; resume it")
+    written = write_findings(study.findings(rows_of(run, study)), run.path)
+    click.echo(f"{len(written)} files in {run.path}")
+
+
+def plan_study(study: Study, folder: Path, as_json: bool) -> None:
+    """What `--dry-run` prints."""
+    plan = {
+        "folder": str(folder),
+        "identity": digest(study.identity())[:16],
+        "study": study.identity(),
+        "parts": list(study.parts()),
+        "threads": study.threads,
+    }
+    if as_json:
+        print_json([plan])
+        return
+    for key, value in plan.items():
+        click.echo(f"{key:9} {value}")
+
+
+def _launcher(name: str | None, study: Study) -> Launcher:
+    """Parts measure time: one after the other, unless asked."""
+    return Processes() if name == "processes" else Inline()
