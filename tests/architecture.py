@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": BASE | {"stats", "store"},
     "learners": NOUNS | {"models", "kernels", "tasks"},
     "protocol": NOUNS | {"tasks", "learners", "stats"},
-    "complexity": NOUNS | {"tasks"},
+    "complexity": NOUNS | {"tasks", "models", "kernels", "stats"},
     "studies": NOUNS | {"tasks", "models", "kernels", "learners", "stats", "complexity"},
     "experiment": NOUNS
     | OUTPUT
