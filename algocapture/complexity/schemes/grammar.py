@@ -198,7 +198,7 @@ def _push(agenda: Agenda, depth: int, a: int, i: int, j: int) -> int:
 
 @compiled
 def _advance(agenda: Agenda, node: int, j: int, depth: int, binary: Integers, at: Integers) -> int:
-    """Move the dot of a waiting item over a span that ends at j; the stack's depth, -1 if stopped."""
+    """Move a waiting item's dot over a span that ends at j: the stack's depth, -1 if stopped."""
     if not _pay(agenda):
         return -1
     r, origin = agenda.rule[node], agenda.origin[node]
