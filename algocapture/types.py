@@ -16,7 +16,9 @@ Output = Literal["class", "value"]
 Readout = Literal["last", "mean", "every"]
 
 # Where a CPU generator's state holds the 624 words of the twister, 8 bytes each.
-TWISTER = slice(24, 24 + 624 * 8)
+WORDS = 624
+TWISTER = slice(24, 24 + WORDS * 8)
+_BLANK = torch.Generator().manual_seed(0).get_state().numpy()  # the state but for its words
 
 
 def torch_generator(seed: Seed, device: torch.device | str = "cpu") -> torch.Generator:
@@ -26,13 +28,11 @@ def torch_generator(seed: Seed, device: torch.device | str = "cpu") -> torch.Gen
     generators two would probably be the same: there the whole state is written.
     """
     generator = torch.Generator(device=device)
-    generator.manual_seed(seed.integer())
-    if generator.device.type == "cpu":
-        state = generator.get_state().numpy()
-        words = state[TWISTER].view("<u8")
-        words[:] = seed.numpy().integers(2**32, size=len(words), dtype=np.uint32)
-        generator.set_state(torch.from_numpy(state))
-    return generator
+    if generator.device.type != "cpu":
+        return generator.manual_seed(seed.integer())
+    state = _BLANK.copy()
+    state[TWISTER].view("<u8")[:] = seed.words(WORDS)
+    return generator.set_state(torch.from_numpy(state))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -50,6 +52,20 @@ def test_the_same_on_any_machine(
     assert seed.integer() == integer
     assert seed.numpy().integers(2**63, size=2).tolist() == from_numpy
     assert torch.randint(2**31, (2,), generator=torch_generator(seed)).tolist() == from_torch
+
+
+@given(st.integers(0, 2**70), NAMES)
+def test_the_digest_is_of_the_path_as_json(root: int, path: tuple[str | int, ...]):
+    text = json.dumps([root, *path], separators=(",", ":"))
+    digest = hashlib.sha256(b"algocapture.rng/1:" + text.encode("ascii")).digest()
+    assert Seed(root, path).integer() == int.from_bytes(digest[:8], "little") >> 1
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 624])
+def test_words_are_those_of_the_numpy_generator(number: int):
+    for k in range(20):
+        drawn = Seed(k, ("words",)).numpy().integers(2**32, size=number, dtype=np.uint32)
+        assert (Seed(k, ("words",)).words(number) == drawn).all()
 
 
 @given(NAMES, NAMES)

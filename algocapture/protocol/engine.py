@@ -123,7 +123,7 @@ class Engine:
         number = member.steps + later
         turn, place = divmod(number, len(sizes))
         order = Seed(member.seed.root).child("order", member.stage, turn)
-        size = sizes[order.numpy().permutation(len(sizes))[place]]
+        size = sizes[_order(order, len(sizes))[place]]
         return member.seed.child("train", member.stage, number), size, self.protocol.batch
 
     def _look(self, due: list[Member]) -> list[Event]:
