@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -148,8 +149,12 @@ THREADS = """
 """
 
 
-@pytest.mark.parametrize(("cores", "threads", "together"), [(2, 1, 2), (2, 2, 1), (1, 4, 1)])
-def test_as_many_at_once_as_cores_allow(cores, threads, together):
+@pytest.mark.parametrize(
+    ("cores", "threads", "number", "begin"),
+    [(2, 1, 5, 2), (2, 1, 3, 3), (2, 2, 3, 1), (1, 4, 3, 1), (1, 1, 3, 1)],
+)
+def test_as_many_at_once_as_cores_allow(cores, threads, number, begin):
+    """And a rest that would leave a core idle in a turn of its own joins the turn before."""
     moments = []
 
     def watch(name, event):
@@ -158,12 +163,12 @@ def test_as_many_at_once_as_cores_allow(cores, threads, together):
         if event["event"] == "at":
             moments.append((event.get("begin") or event["end"], 1 if "begin" in event else -1))
 
-    Processes(cores).run([one(THREADS, threads)] * 3, watch)
-    running, most = 0, 0
-    for _, change in sorted(moments):
-        running += change
-        most = max(most, running)
-    assert most == together
+    Processes(cores).run([one(THREADS, threads)] * number, watch)
+    changes = [change for _, change in sorted(moments)]
+    assert changes.index(-1) == begin
+    running = list(accumulate(changes))
+    assert max(running) <= max(begin, 2 * cores - 1)
+    assert running[-1] == 0
 
 
 STUBBORN = """
