@@ -1,6 +1,8 @@
 """Infinite-width kernels: time to an error, rates and exponents, beside neural-tangents.
 
-    python -m benchmarks.kernels [fcn] [attention] [rate] [scaling] [errors] [--device cuda]
+    python -m benchmarks.kernels [fcn] [attention] [scaling] [errors] [--device cuda]
+
+The rate of the pair sampler is in benchmarks/kernels_rate.py.
 
 neural-tangents lives in an environment of its own (see make_neural_tangents_fixture.py); give its
 interpreter in NEURAL_TANGENTS_PYTHON, else its lines are skipped.
@@ -23,7 +25,6 @@ import torch
 from algocapture.kernels import InfiniteFullyConnected, InfiniteTransformer
 from algocapture.kernels.chain import State
 from algocapture.kernels.inputs import Stack
-from algocapture.kernels.monte_carlo import precision
 from algocapture.kernels.samplers import SharedRoot
 from benchmarks.timing import interleaved
 
@@ -110,44 +111,6 @@ def attention(device: torch.device) -> None:
             )
 
 
-def rate(device: torch.device) -> None:
-    """NNGP of one pair (joint root, full rank) as a share of the rate of a matrix product."""
-    cuda = device.type == "cuda"
-    for tokens in (256, 512, 1024) if cuda else (256,):
-        for name in ("float32", "tf32") if cuda else ("float32",):
-            ours, best = pair_rate(device, tokens, name)
-            print(
-                f"  T={tokens} {name}: {ours / 1e12:.3g} of {best / 1e12:.3g} TFLOP/s = "
-                f"{ours / best:.0%}"
-            )
-
-
-def pair_rate(device: torch.device, tokens: int, name: str) -> tuple[float, float]:
-    """FLOP/s of the pair sampler and of one large product, in the same run."""
-    seed = torch.Generator().manual_seed(0)
-    x, y = torch.randn(2, 1, tokens, 2 * tokens, generator=seed).to(device)
-    generator = torch.Generator(device).manual_seed(1)
-    draws, side = (4096, 8192) if device.type == "cuda" else (128, 2048)
-    square = torch.randn(side, side, generator=generator, device=device)
-    kernel = InfiniteTransformer(1, "relu")
-
-    def pair() -> torch.Tensor:
-        out = kernel.estimate(
-            x, y, samples=draws, generator=generator, sampler="pair", dtype=name, memory=2**33
-        )
-        return synchronised(out["nngp"].value)
-
-    def product() -> torch.Tensor:
-        with precision(name):
-            return synchronised(square @ square)
-
-    seconds = interleaved({"pair": pair, "product": product}, rounds=5)
-    # F U (2T 2T 2T), two score products (T 2T T), two A F and B B^T with rank 2T: or, where the
-    # identity is used, A1 Sigma A2^T; the fewer of the two is counted, with the variances' 2 T^3.
-    flops = 2 * draws * tokens**3 * (8 + 4 + 2 + 2)
-    return flops / seconds["pair"], 2 * side**3 / seconds["product"]
-
-
 def scaling(device: torch.device) -> None:
     """Exponents: score draws in P (block 1, fixed d), a pair's NNGP in T (full rank)."""
     generator = torch.Generator(device).manual_seed(1)
@@ -212,7 +175,6 @@ def synchronised(value: torch.Tensor) -> torch.Tensor:
 PARTS: dict[str, Callable[[torch.device], None]] = {
     "fcn": fcn,
     "attention": attention,
-    "rate": rate,
     "scaling": scaling,
     "errors": errors,
 }

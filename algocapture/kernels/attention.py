@@ -16,10 +16,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+# Draws lie inside, (G, P, Q, n, T) in memory: then every product with a covariance or a root is
+# one product with all draws as rows, and nothing is copied on the way.
 Weights = Float[Tensor, "n G P Q T"]
 Tokens = Float[Tensor, "G Pl T Pr T"]  # a covariance between all tokens of two sets of inputs
 Rows = Float[Tensor, "G Pl Q Pr Q"]  # the same between query rows
 Root = Float[Tensor, "G P T r"]
+SPLIT = 16  # draws in a partial sum on a GPU: one long sum would leave most of it idle
 
 
 def attend(
@@ -28,34 +31,86 @@ def attend(
     scale: Float[Tensor, n] | float,
 ) -> Weights:
     """Softmax over the keys that a query may see."""
+    inside = scores.permute(1, 2, 3, 0, 4)
     if isinstance(scale, Tensor):
-        scores = scores * scale[:, None, None, None, None]
+        inside = inside * scale[:, None]
     elif scale != 1:
-        scores = scores * scale
+        inside = inside * scale
     if allowed is not None:
-        scores = scores.masked_fill(~allowed, -torch.inf)
-    return torch.softmax(scores, -1)
+        inside = inside.masked_fill(~allowed.unsqueeze(3), -torch.inf)
+    return torch.softmax(inside, -1).permute(3, 0, 1, 2, 4)
+
+
+def _inside(a: Weights) -> Float[Tensor, "G P Qn T"]:
+    """All draws as rows: a view, in the layout above."""
+    return a.permute(1, 2, 3, 0, 4).flatten(2, 3)
 
 
 def _left(a: Weights, m: Tokens) -> Tensor:
-    """A M: (n, G, Pl, Q, Pr, T). All draws are rows of one product, so M is never copied."""
-    n, groups, inputs, rows, tokens = a.shape
-    folded = a.permute(1, 2, 0, 3, 4).reshape(groups, inputs, n * rows, tokens)
-    out = folded @ m.flatten(3)
-    return out.view(groups, inputs, n, rows, *m.shape[3:]).permute(2, 0, 1, 3, 4, 5)
+    """A M: (G, Pl, Q, n, Pr, T)."""
+    out = _inside(a) @ m.flatten(3)
+    return out.unflatten(-1, m.shape[3:]).unflatten(2, (a.shape[3], a.shape[0]))
 
 
 def _right(x: Tensor, a: Weights) -> Tensor:
-    """X A^T over the keys of X (n, G, Pl, Q, Pr, T): (n, G, Pl, Q, Pr, Q')."""
-    n, groups, left, rows, right, tokens = x.shape
-    flat = x.permute(0, 1, 4, 2, 3, 5).reshape(n, groups, right, left * rows, tokens)
+    """X A^T of every draw, over the keys of X (G, Pl, Q, n, Pr, T): (n, G, Pl, Q, Pr, Q')."""
+    flat = x.permute(3, 0, 4, 1, 2, 5).flatten(3, 4)
     out = flat @ a.mT
-    return out.view(n, groups, right, left, rows, -1).permute(0, 1, 3, 4, 2, 5)
+    return out.unflatten(3, x.shape[1:3]).permute(0, 1, 3, 4, 2, 5)
+
+
+def _sum_right(x: Tensor, a: Weights) -> Rows:
+    """The sum of X A^T over the draws."""
+    groups, left, rows, n, right, tokens = x.shape
+    flat = x.permute(0, 4, 1, 2, 3, 5).reshape(groups * right, left * rows, n, tokens)
+    keys = a.permute(1, 2, 3, 0, 4).flatten(0, 1)
+    out = _contract(flat, keys).view(groups, right, left, rows, -1)
+    return out.permute(0, 2, 3, 1, 4)
+
+
+def _contract(x: Float[Tensor, "B M n k"], y: Float[Tensor, "B N n k"]) -> Float[Tensor, "B M N"]:
+    """The sum of x y^T over draws and features."""
+    n = x.shape[2]
+    if not x.is_cuda:
+        return x.flatten(2) @ y.flatten(2).mT
+    size = next(d for d in range(min(SPLIT, n), 0, -1) if n % d == 0)
+    x, y = (z.unflatten(2, (-1, size)).flatten(3).transpose(1, 2) for z in (x, y))
+    return (x @ y.mT).sum(1)
 
 
 def _swap(x: Tensor) -> Tensor:
     """Exchange the roles of left and right: (..., Pl, Ql, Pr, Qr) -> (..., Pr, Qr, Pl, Ql)."""
     return x.movedim((-4, -3), (-2, -1))
+
+
+def _weigh(x: Tensor, scale: Tensor | float) -> Tensor:
+    """x (..., n, Pr, T) times the squared score scale of each draw."""
+    if isinstance(scale, Tensor):
+        return x * scale.square()[:, None, None]
+    return x if scale == 1 else x * scale**2
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Over the draws of a chunk."""
+
+    nngp: Rows
+    ntk: Rows | None
+    q1: Float[Tensor, "G Pl Q"] | None  # variances of the two sides, where asked for
+    q2: Float[Tensor, "G Pr Q"] | None
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*(_plus(x, y) for x, y in zip(self.fields(), other.fields(), strict=True)))
+
+    def over(self, n: int) -> Sums:
+        return Sums(*(None if x is None else x / n for x in self.fields()))
+
+    def fields(self) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+        return self.nngp, self.ntk, self.q1, self.q2
+
+
+def _plus(x: Tensor | None, y: Tensor | None) -> Tensor | None:
+    return None if x is None or y is None else x + y
 
 
 @dataclass(frozen=True)
@@ -67,35 +122,40 @@ class Layer:
     rows: tuple[Rows, Rows | None]  # both at the query rows
     symmetric: bool  # the two sets are the same
     projection: bool  # with an output projection W_O
+    own: tuple[Tensor | None, Tensor | None] = (None, None)  # each side's Sigma'_pp, for q1, q2
     roots: tuple[Root, Root] | None = None  # of low rank, where that is cheaper: block 1
 
-    def moments(self, a1: Weights, a2: Weights, scale: Tensor | float) -> tuple[Rows, Rows | None]:
+    def moments(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
         """Sums over the draws of the layer's NNGP and NTK."""
         if self.roots is not None:
             return self._by_features(a1, a2, scale)
         left = _left(a1, self.nngp)
-        sigma = _right(left, a2)
-        if self.ntk is None:
-            return sigma.sum(0), None
-        same = self.ntk is self.nngp  # the first block: Theta' = Sigma'
-        own = self._trace(a1, a2, left, left, sigma, sigma, self.nngp)
-        if same:
-            theta, mixed = sigma, own
-        else:
-            left_ntk = _left(a1, self.ntk)
-            theta = _right(left_ntk, a2)
-            mixed = self._trace(a1, a2, left, left_ntk, sigma, theta, self.ntk)
-        square = (torch.as_tensor(scale) ** 2).reshape(-1, 1, 1, 1, 1, 1).to(sigma)
-        nngp_rows, ntk_rows = self.rows
-        assert ntk_rows is not None
-        own, mixed = (own * square).sum(0), (mixed * square).sum(0)
-        sigma, theta = sigma.sum(0), theta.sum(0)
-        direct = (2 if self.projection else 1) * sigma + theta
-        return sigma, direct + (2 * nngp_rows + ntk_rows) * own + nngp_rows * mixed
+        sigma = _sum_right(left, a2)
+        theta = None if self.ntk is None else self._ntk(a1, a2, left, sigma, scale)
+        q1, q2 = (
+            None if own is None else variances(a, own)
+            for a, own in zip((a1, a2), self.own, strict=True)
+        )
+        return Sums(sigma, theta, q1, q2)
 
-    def _by_features(
-        self, a1: Weights, a2: Weights, scale: Tensor | float
-    ) -> tuple[Rows, Rows | None]:
+    def _ntk(
+        self, a1: Weights, a2: Weights, left: Tensor, sigma: Rows, scale: Tensor | float
+    ) -> Rows:
+        nngp_rows, ntk_rows = self.rows
+        assert self.ntk is not None
+        assert ntk_rows is not None
+        first = 2 if self.projection else 1
+        mean = _right(left, a2)
+        own = self._trace(a1, a2, left, left, mean, mean, self.nngp, scale)
+        if self.ntk is self.nngp:  # the first block: Theta' = Sigma'
+            return (first + 1) * sigma + 4 * nngp_rows * own
+        left_ntk = _left(a1, self.ntk)
+        mean_ntk = _right(left_ntk, a2)
+        mixed = self._trace(a1, a2, left, left_ntk, mean, mean_ntk, self.ntk, scale)
+        direct = first * sigma + mean_ntk.sum(0)
+        return direct + (2 * nngp_rows + ntk_rows) * own + nngp_rows * mixed
+
+    def _by_features(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
         """The same through features: with Sigma' = F F^T, tr(Sigma', Sigma')_ab is the inner
         product of F1^T J_a F1 and F2^T J_b F2, so all draws are one matrix product."""
         assert self.roots is not None
@@ -103,13 +163,17 @@ class Layer:
         b1 = _apply(a1, self.roots[0])
         b2 = b1 if same else _apply(a2, self.roots[1])
         sigma = _inner(b1, b2)
+        q1, q2 = (
+            None if own is None else torch.linalg.vector_norm(b, dim=(-2, -1)).square()
+            for b, own in zip((b1, b2), self.own, strict=True)
+        )
         if self.ntk is None:
-            return sigma, None
+            return Sums(sigma, None, q1, q2)
         assert self.ntk is self.nngp, "features are for the first block"
         f1 = _curvature(a1, b1, self.roots[0], scale)
         f2 = f1 if same else _curvature(a2, b2, self.roots[1], scale)
         trace = 4 * self.rows[0] * _inner(f1, f2)  # 2 Sigma' + Theta' + Sigma', Theta' = Sigma'
-        return sigma, (3 if self.projection else 2) * sigma + trace
+        return Sums(sigma, (3 if self.projection else 2) * sigma + trace, q1, q2)
 
     def _trace(
         self,
@@ -120,31 +184,31 @@ class Layer:
         m_mean: Tensor,
         n_mean: Tensor,
         n: Tokens,
-    ) -> Tensor:
-        """tr(Sigma', N) of every draw; left_* = A1 M, A1 N and *_mean = A1 M A2^T, A1 N A2^T."""
-        product = _left(a1, self.nngp * n)
-        right_term = _right(left_m * left_n, a2)
+        scale: Tensor | float,
+    ) -> Rows:
+        """The sum of s^2 tr(Sigma', N); left_* = A1 M, A1 N and *_mean = A1 M A2^T, A1 N A2^T."""
+        product = _sum_right(_weigh(_left(a1, self.nngp * n), scale), a2)
+        right_term = _sum_right(_weigh(left_m * left_n, scale), a2)
         if self.symmetric:
             left_term = _swap(right_term)
         else:
             right_m = _left(a2, _swap(self.nngp))
             right_n = right_m if n is self.nngp else _left(a2, _swap(n))
-            left_term = _swap(_right(right_m * right_n, a1))
-        return _right(product, a2) - right_term - left_term + m_mean * n_mean
+            left_term = _swap(_sum_right(_weigh(right_m * right_n, scale), a1))
+        weight = torch.as_tensor(scale, dtype=m_mean.dtype, device=m_mean.device).square()
+        last = weight.expand(len(m_mean)) @ (m_mean * n_mean).flatten(1)
+        return product - right_term - left_term + last.view_as(product)
 
 
 def _apply(a: Weights, root: Root) -> Float[Tensor, "G P Q n r"]:
     """A F, laid out so that draws and features are the contracted axes of one product."""
-    n, groups, inputs, rows, tokens = a.shape
-    folded = a.permute(1, 2, 3, 0, 4).reshape(groups, inputs, rows * n, tokens)
-    return (folded @ root).view(groups, inputs, rows, n, -1)
+    return (_inside(a) @ root).unflatten(2, (a.shape[3], a.shape[0]))
 
 
 def _inner(x: Tensor, y: Tensor) -> Rows:
     """Inner products of features (G, P, Q, n, r), summed over the draws."""
-    (groups, left, rows1), (_, right, rows2) = x.shape[:3], y.shape[:3]
-    product = x.reshape(groups, left * rows1, -1) @ y.reshape(groups, right * rows2, -1).mT
-    return product.view(groups, left, rows1, right, rows2)
+    product = _contract(x.flatten(1, 2), y.flatten(1, 2))
+    return product.unflatten(2, y.shape[1:3]).unflatten(1, x.shape[1:3])
 
 
 def _curvature(a: Weights, b: Tensor, root: Root, scale: Tensor | float) -> Tensor:
@@ -156,11 +220,20 @@ def _curvature(a: Weights, b: Tensor, root: Root, scale: Tensor | float) -> Tens
     return features * (scale[:, None] if isinstance(scale, Tensor) else scale)
 
 
-def cheaper_by_features(rank: int, tokens: int, ntk: bool) -> bool:
-    """Features cost N^2 r^2 / 2 a draw, the identity about 8 N^2 T and much more memory."""
-    return rank * (rank + 1) // 2 <= 12 * tokens if ntk else rank <= 2 * tokens
+def cheaper_by_features(rank: int, tokens: int, left: int, right: int, ntk: bool) -> bool:
+    """Whether moments of `left` x `right` inputs (`right` 0: the same) are cheaper by features.
+
+    NNGP, in products of T^2 a draw: A F and B1 B2^T against A Sigma', its product with A^T and, for
+    two sides, their variances. NTK: features cost N^2 r^2 / 2 a draw, the identity about 8 N^2 T
+    and much more memory.
+    """
+    if ntk:
+        return rank * (rank + 1) // 2 <= 12 * tokens
+    pairs = left * (right or left)
+    return rank * (left + right + pairs) <= tokens * (2 * pairs + (left + right) * bool(right))
 
 
 def variances(a: Weights, own: Float[Tensor, "G P T T"]) -> Float[Tensor, "G P Q"]:
     """Sum over the draws of each query's variance a Sigma'_pp a^T."""
-    return ((a @ own) * a).sum(-1).sum(0)
+    rows = _inside(a)
+    return (rows @ own).mul_(rows).unflatten(2, (a.shape[3], a.shape[0])).sum((-2, -1))

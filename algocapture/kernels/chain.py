@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from algocapture.kernels.attention import Layer, attend, cheaper_by_features, variances
+from algocapture.kernels.attention import (
+    SPLIT,
+    Layer,
+    Sums,
+    attend,
+    cheaper_by_features,
+)
 from algocapture.kernels.inputs import Stack
 from algocapture.kernels.mlp import Mlp
 from algocapture.kernels.roots import eigen_root
@@ -54,6 +60,10 @@ class State:
     ntk: Float[Tensor, "G P T P T"] | None
     root: Float[Tensor, "G P T r"]
 
+    def own(self, side: slice) -> Float[Tensor, "G P T T"]:
+        """Each input's own covariance."""
+        return torch.stack([self.nngp[:, p, :, p] for p in range(self.nngp.shape[1])[side]], 1)
+
     @classmethod
     def first(cls, stack: Stack, ntk: bool) -> State:
         """Block 1: the tokens are a root of their covariance, and the NTK equals it."""
@@ -72,6 +82,19 @@ def _root(sigma: Float[Tensor, "G P T P T"]) -> Float[Tensor, "G P T r"]:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """A block before its first draw."""
+
+    stack: Stack
+    state: State
+    sampler: Sampler
+    layer: Layer
+    allowed: Bool[Tensor, "G P Q T"] | None
+    sides: tuple[slice, slice]
+    one_row: bool
+
+
+@dataclass(frozen=True)
 class Chain:
     """The blocks of one kernel over one stack of inputs."""
 
@@ -85,13 +108,18 @@ class Chain:
     right: slice
     plan: Plan
 
-    def run(self, stack: Stack, n: int, generator: torch.Generator) -> Moments:
+    def begin(self, stack: Stack) -> Entry:
+        """Block 1: the same for every run, roots and all."""
+        return self._enter(State.first(stack, self.plan.ntk), stack, self.depth == 1)
+
+    def run(self, entry: Entry, n: int, generator: torch.Generator) -> Moments:
         """Means over n draws in every block."""
-        state, every = State.first(stack, self.plan.ntk), slice(None)
-        for _ in range(self.depth - 1):
-            moments = self._block(state, stack, n, generator, every, every, False)
-            state = self._next(moments, stack)
-        return self._block(state, stack, n, generator, self.left, self.right, self.last_row)
+        moments = self._block(entry, n, generator)
+        for block in range(1, self.depth):
+            state = self._next(moments, entry.stack)
+            entry = self._enter(state, entry.stack, block == self.depth - 1)
+            moments = self._block(entry, n, generator)
+        return moments
 
     def _next(self, moments: Moments, stack: Stack) -> State:
         nngp, ntk = self.mlp(moments.nngp, moments.ntk, moments.q1, moments.q2)
@@ -100,41 +128,34 @@ class Chain:
         nngp = nngp * both
         return State(nngp, None if ntk is None else ntk * both, _root(nngp))
 
-    def _block(
-        self,
-        state: State,
-        stack: Stack,
-        n: int,
-        generator: torch.Generator,
-        left: slice,
-        right: slice,
-        last_row: bool,
-    ) -> Moments:
-        sampler = self._sampler(state, stack, last_row)
+    def _enter(self, state: State, stack: Stack, last: bool) -> Entry:
+        one_row = last and self.last_row
+        sides = (self.left, self.right) if last else (slice(None), slice(None))
         allowed = stack.allowed(self.causal)
-        if last_row and allowed is not None:
+        if one_row and allowed is not None:
             allowed = last_rows(allowed, stack)
-        layer = self._layer(state, stack, left, right, last_row)
-        own = torch.stack([state.nngp[:, p, :, p] for p in range(state.nngp.shape[1])], 1)
-        total: list[Tensor] = []
-        for size in self._chunks(state, n):
-            scale = self._scale(size, state.nngp)
-            scores = sampler.draw(size, generator)
-            if last_row and scores.shape[3] > 1:
-                scores = last_rows(scores, stack)
-            weights = attend(scores, allowed, scale)
-            nngp, ntk = layer.moments(weights[:, :, left], weights[:, :, right], scale)
-            q = nngp.new_empty(0) if layer.symmetric else variances(weights, own)
-            parts = [nngp, q] + ([] if ntk is None else [ntk])
-            total = parts if not total else [x + y for x, y in zip(total, parts, strict=True)]
-        means = [x / n for x in total]
-        ntk = means[2] if self.plan.ntk else None
-        if layer.symmetric:
-            q = means[0].flatten(3).flatten(1, 2).diagonal(dim1=-2, dim2=-1)
-            q1 = q2 = q.view(means[0].shape[:3])
-        else:
-            q1, q2 = means[1][:, left], means[1][:, right]
-        return Moments(means[0], q1[..., None, None], q2[:, None, None], ntk)
+        layer = self._layer(state, stack, *sides, one_row)
+        sampler = self._sampler(state, stack, one_row)
+        return Entry(stack, state, sampler, layer, allowed, sides, one_row)
+
+    def _block(self, entry: Entry, n: int, generator: torch.Generator) -> Moments:
+        left, right = entry.sides
+        total: Sums | None = None
+        for size in self._chunks(entry, n):
+            scale = self._scale(size, entry.state.nngp)
+            scores = entry.sampler.draw(size, generator)
+            if entry.one_row and scores.shape[3] > 1:
+                scores = last_rows(scores, entry.stack)
+            weights = attend(scores, entry.allowed, scale)
+            sums = entry.layer.moments(weights[:, :, left], weights[:, :, right], scale)
+            total = sums if total is None else total + sums
+        assert total is not None
+        mean = total.over(n)
+        q1, q2 = mean.q1, mean.q2
+        if q1 is None or q2 is None:  # two equal sides: the variances are their diagonal
+            q = mean.nngp.flatten(3).flatten(1, 2).diagonal(dim1=-2, dim2=-1)
+            q1 = q2 = q.view(mean.nngp.shape[:3])
+        return Moments(mean.nngp, q1[..., None, None], q2[:, None, None], mean.ntk)
 
     def _layer(
         self, state: State, stack: Stack, left: slice, right: slice, last_row: bool
@@ -147,12 +168,15 @@ class Chain:
         if last_row:
             ends = (stack, left, right)
             rows = (corner(nngp, *ends), None if ntk is None else corner(ntk, *ends))
-        roots = None
-        tokens, rank = state.root.shape[2:]
+        same = left == right
+        sides = (state.root[:, left], state.root[:, right])
+        inputs, tokens, rank = sides[0].shape[1:]
+        others = 0 if same else sides[1].shape[1]
         first = state.ntk is None or state.ntk is state.nngp
-        if first and cheaper_by_features(rank, tokens, state.ntk is not None):
-            roots = (state.root[:, left], state.root[:, right])
-        return Layer(nngp, ntk, rows, left == right, self.projection, roots)
+        features = first and cheaper_by_features(rank, tokens, inputs, others, ntk is not None)
+        roots = sides if features else None
+        own = (None, None) if same else (state.own(left), state.own(right))
+        return Layer(nngp, ntk, rows, same, self.projection, own, roots)
 
     def _sampler(self, state: State, stack: Stack, last_row: bool) -> Sampler:
         name = self.plan.sampler
@@ -172,19 +196,21 @@ class Chain:
             n // len(self.scales)
         )
 
-    def _chunks(self, state: State, n: int) -> list[int]:
+    def _chunks(self, entry: Entry, n: int) -> list[int]:
         """Sizes of the portions of n draws whose workspace fits the memory."""
+        state = entry.state
         groups, inputs, tokens, rank = state.root.shape
-        first = state.ntk is None or state.ntk is state.nngp
         entries = groups * (3 * inputs * tokens * (tokens + rank) + rank * rank)
-        if first and cheaper_by_features(rank, tokens, self.plan.ntk):
+        if entry.layer.roots is not None:
             entries += 2 * groups * inputs * tokens * rank**2 * self.plan.ntk
         else:
             entries += state.nngp.numel() * (10 if self.plan.ntk else 3)
-        heads = len(self.scales)
-        memory = self.plan.memory if state.root.is_cuda else min(self.plan.memory, CACHE)
-        fit = memory // (entries * state.nngp.element_size())
-        size = max(1, min(n, fit) // heads) * heads
+        cuda, unit = state.root.is_cuda, len(self.scales)
+        memory = self.plan.memory if cuda else min(self.plan.memory, CACHE)
+        fit = min(n, memory // (entries * state.nngp.element_size()))
+        if cuda and fit >= SPLIT * unit:
+            unit *= SPLIT
+        size = max(1, fit // unit) * unit
         return [size] * (n // size) + ([n % size] if n % size else [])
 
 

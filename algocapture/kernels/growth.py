@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from algocapture.kernels.attention import Layer, Weights, attend, variances
+from algocapture.kernels.attention import Layer, Sums, Weights, attend
 from algocapture.kernels.chain import corner, last_rows
 from algocapture.kernels.inputs import Stack
 from algocapture.kernels.roots import GrowingRoot
@@ -121,21 +121,24 @@ class Growth:
         if self.one_row:
             sides = (stack, slice(old, None), slice(None))
             rows = (corner(nngp, *sides), None if ntk is None else corner(ntk, *sides))
-        layer = Layer(nngp, ntk, rows, False, self.kernel.output_projection)
         own = torch.stack([nngp[:, i, :, old + i] for i in range(nngp.shape[1])], 1)
-        totals: list[Tensor] = []
+        layer = Layer(nngp, ntk, rows, False, self.kernel.output_projection, (own, None))
+        total: Sums | None = None
         for weights, scale in self._weights(block):
-            sigma, theta = layer.moments(weights[:, :, old:], weights, scale)
-            parts = [sigma, variances(weights[:, :, old:], own)]
-            parts += [] if theta is None else [theta]
-            totals = [a + b for a, b in zip(totals, parts, strict=True)] if totals else parts
-        means = [x[0] / self.draws for x in totals]
-        fresh = means[1].flatten() if self.one_row else means[1][self.layout.valid[old:]]
+            sums = layer.moments(weights[:, :, old:], weights, scale)
+            total = sums if total is None else total + sums
+        assert total is not None
+        mean = total.over(self.draws)
+        assert mean.q1 is not None
+        fresh = mean.q1.flatten() if self.one_row else mean.q1[0][self.layout.valid[old:]]
         block = replace(block, variance=torch.cat([block.variance, fresh]))
         q = block.variance[:, None]
         q = q if self.one_row else self.layout.rows(q)[0, :, :, 0]
         out, theta = self.kernel.mlp(
-            means[0], means[2] if len(means) > 2 else None, q[old:, :, None, None], q
+            mean.nngp[0],
+            None if mean.ntk is None else mean.ntk[0],
+            q[old:, :, None, None],
+            q,
         )
         return out, theta, block
 

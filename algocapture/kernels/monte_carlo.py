@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import torch
+from jaxtyping import Int
 from torch import Tensor
 
-from algocapture.kernels.chain import Chain, Plan
+from algocapture.kernels.chain import Chain, Entry, Plan
 from algocapture.kernels.checks import check_choice
 from algocapture.kernels.estimate import Estimates, Values, Work
 from algocapture.kernels.inputs import Inputs, Stack, as_list
@@ -173,30 +175,47 @@ class Run:
         if self.by_pairs:
             values = self._pairs(n, generator)
         else:
-            left, right = slice(None), slice(None)
-            if not self.symmetric:
-                left, right = slice(0, self.first), slice(self.first, None)
-            moments = self.chain(left, right).run(self.stack, n, generator)
+            chain, entry = self._whole
+            moments = chain.run(entry, n, generator)
             values = {k: v[0] for k, v in moments.values().items()}
         return values if self.kernel.depth == 1 else self.finish(values)
 
-    def _pairs(self, n: int, generator: torch.Generator) -> Values:
-        """Each pair of inputs from draws of its own."""
-        inputs, tokens = self.stack.root.shape[1:3]
+    @cached_property
+    def _whole(self) -> tuple[Chain, Entry]:
+        left, right = slice(None), slice(None)
+        if not self.symmetric:
+            left, right = slice(0, self.first), slice(self.first, None)
+        chain = self.chain(left, right)
+        return chain, chain.begin(self.stack)
+
+    @cached_property
+    def _index(self) -> Int[Tensor, "pairs 2"]:
+        inputs = self.stack.root.shape[1]
         if self.symmetric:
             index = torch.triu_indices(inputs, inputs).T
         else:
             one, two = torch.arange(self.first), torch.arange(self.first, inputs)
-            index = torch.cartesian_prod(one, two)
-        index = index.to(self.stack.root.device)
+            index = torch.cartesian_prod(one, two).view(-1, 2)
+        return index.to(self.stack.root.device)
+
+    @cached_property
+    def _one_portion(self) -> Entry:
+        """All pairs, where they fit the memory together: kept for every run."""
+        return self.chain(slice(0, 1), slice(1, 2)).begin(self.stack.pairs(self._index))
+
+    def _pairs(self, n: int, generator: torch.Generator) -> Values:
+        """Each pair of inputs from draws of its own."""
+        inputs, tokens = self.stack.root.shape[1:3]
         each = 4 * (2 * tokens) ** 2 * self.stack.root.element_size() * 20
-        chain = self.chain(slice(0, 1), slice(1, 2))
-        done = [
-            chain.run(self.stack.pairs(chunk), n, generator).values()
-            for chunk in index.split(max(1, self.request.memory // each))
-        ]
+        chain, portion = self.chain(slice(0, 1), slice(1, 2)), max(1, self.request.memory // each)
+        if len(self._index) <= portion:
+            entries = iter([self._one_portion])
+        else:
+            chunks = self._index.split(portion)
+            entries = (chain.begin(self.stack.pairs(chunk)) for chunk in chunks)
+        done = [chain.run(entry, n, generator).values() for entry in entries]
         flat = {k: torch.cat([d[k] for d in done])[:, 0, :, 0] for k in done[0]}
-        rows, columns = index[:, 0], index[:, 1] - (0 if self.symmetric else self.first)
+        rows, columns = self._index[:, 0], self._index[:, 1] - (0 if self.symmetric else self.first)
         shape = (self.first, inputs if self.symmetric else inputs - self.first)
         return {k: _place(flat, k, rows, columns, shape, self.symmetric) for k in flat}
 

@@ -2,7 +2,8 @@
 
 Scores of tokens a, c of input p and b, e of input q have covariance Sigma_pa,qb Sigma_pc,qe.
 All samplers return scores of shape (n, G, P, Q, T): n draws, G groups of P inputs that share
-their draws, Q query rows (all T of them, or the last), T keys.
+their draws, Q query rows (all T of them, or the last), T keys. In memory draws lie inside,
+(G, P, Q, n, T), so that all draws are rows or columns of one product with a root.
 
 - SharedRoot: S_p = F_p U F_p^T, one root for the stacked tokens of a group. Exact; a group is a
   whole Gram (positive semi-definite for every number of draws) or a single pair.
@@ -39,6 +40,14 @@ def _stack(root: Float[Tensor, "G P T r"]) -> Float[Tensor, "G PT r"]:
     return root.flatten(1, 2)
 
 
+def _rotate(
+    root: Float[Tensor, "G N k"], like: tuple[int, int], generator: torch.Generator
+) -> Float[Tensor, "G N n s"]:
+    """Rows of a root times standard normal (k, s) matrices, `like` = (n, s)."""
+    groups, _, inner = root.shape
+    return (root @ _normal(root, (groups, inner, like[0] * like[1]), generator)).unflatten(-1, like)
+
+
 @dataclass(frozen=True)
 class SharedRoot:
     """S_p = F_p U F_p^T with one standard normal U for all inputs of a group."""
@@ -46,10 +55,10 @@ class SharedRoot:
     root: Float[Tensor, "G P T r"]
 
     def draw(self, n: int, generator: torch.Generator) -> Float[Tensor, "n G P T T"]:
-        groups, inputs, tokens, rank = self.root.shape
-        u = _normal(self.root, (n, groups, rank, rank), generator)
-        left = (_stack(self.root) @ u).view(n, groups, inputs, tokens, rank)
-        return left @ self.root.mT
+        _, inputs, tokens, rank = self.root.shape
+        left = _rotate(_stack(self.root), (n, rank), generator)
+        scores = left.view(-1, inputs, tokens * n, rank) @ self.root.mT
+        return scores.unflatten(2, (tokens, n)).permute(3, 0, 1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,8 @@ class RowRoot:
         return cls(root, eigen_root(last @ last.mT)[0])
 
     def draw(self, n: int, generator: torch.Generator) -> Float[Tensor, "n G P 1 T"]:
-        groups, inputs, _, rank = self.root.shape
-        xi = _normal(self.root, (n, groups, self.last.shape[-1], rank), generator)
-        queries = (self.last @ xi).view(n, groups, inputs, 1, rank)
-        return queries @ self.root.mT
+        queries = _rotate(self.last, (n, self.root.shape[-1]), generator)
+        return (queries @ self.root.mT).unsqueeze(2).permute(3, 0, 1, 2, 4)
 
 
 @dataclass(frozen=True)
@@ -79,42 +86,44 @@ class FiniteKeys:
     key_dim: int
 
     def draw(self, n: int, generator: torch.Generator) -> Float[Tensor, "n G P T T"]:
-        groups, inputs, tokens, rank = self.root.shape
-        stacked = _stack(self.root)
-        shape = (n, groups, rank, self.key_dim)
-        split = (n, groups, inputs, tokens, self.key_dim)
-        queries = (stacked @ _normal(stacked, shape, generator)).view(split)
-        keys = (stacked @ _normal(stacked, shape, generator)).view(split)
+        split, stacked = self.root.shape[1:3], _stack(self.root)
+        queries, keys = (
+            _rotate(stacked, (n, self.key_dim), generator).unflatten(1, split).movedim(3, 0)
+            for _ in range(2)
+        )
         return queries @ keys.mT / self.key_dim**0.5
 
 
 @dataclass(frozen=True)
 class ConditionalPair:
-    """The paper's sampler for a pair: S_1, then S_2 given S_1.
+    """The paper's sampler for a pair: S_1 = L1 U L1^T, then S_2 given S_1.
 
-    H = L2^-1 S21 S11^-1 S12 L2^-T (the paper prints S21 at the end), and the rotation
+    Its mean S21 S11^-1 S_1 S11^-1 S12 is C U C^T with C = S21 L1^-T, so that no inverse meets a
+    draw. H = L2^-1 S21 S11^-1 S12 L2^-T (the paper prints S21 at the end), and the rotation
     Q^-1 U Q^-T is left out because it has the law of U.
     """
 
-    first: Float[Tensor, "G T r"]  # L1
-    carry: Float[Tensor, "G T T"]  # S21 S11^+
+    mean: SharedRoot  # of L1 and C
     rotated: Float[Tensor, "G T s"]  # L2 Q
-    spread: Float[Tensor, "G s s"]  # sqrt(1 - lambda lambda^T)
+    spread: Float[Tensor, "G s 1 s"]  # sqrt(1 - lambda lambda^T)
 
     @classmethod
     def of(cls, sigma: Float[Tensor, "G 2 T 2 T"]) -> ConditionalPair:
         first, inverse = eigen_root(sigma[:, 0, :, 0])
-        carry = sigma[:, 1, :, 0] @ inverse.mT @ inverse
+        carry = sigma[:, 1, :, 0] @ inverse.mT
         second, second_inverse = eigen_root(sigma[:, 1, :, 1])
-        explained = carry @ sigma[:, 0, :, 1]
-        values, vectors = torch.linalg.eigh(second_inverse @ explained @ second_inverse.mT)
+        explained = second_inverse @ carry
+        values, vectors = torch.linalg.eigh(explained @ explained.mT)
         values = values.clamp(0, 1)  # 0 <= H <= I
         spread = (1 - values[..., :, None] * values[..., None, :]).sqrt()
-        return cls(first, carry, second @ vectors, spread)
+        mean = SharedRoot(torch.stack([first, carry], 1))
+        return cls(mean, second @ vectors, spread.unsqueeze(2))
 
     def draw(self, n: int, generator: torch.Generator) -> Float[Tensor, "n G 2 T T"]:
-        (groups, _, r), s = self.first.shape, self.rotated.shape[-1]
-        one = self.first @ _normal(self.first, (n, groups, r, r), generator) @ self.first.mT
-        noise = self.spread * _normal(self.first, (n, groups, s, s), generator)
-        two = self.carry @ one @ self.carry.mT + self.rotated @ noise @ self.rotated.mT
-        return torch.stack([one, two], 2)
+        scores = self.mean.draw(n, generator)
+        groups, tokens, rank = self.rotated.shape
+        noise = _normal(self.rotated, (groups, rank, n, rank), generator).mul_(self.spread)
+        left = (self.rotated @ noise.flatten(2)).view(groups, tokens * n, rank)
+        rest = (left @ self.rotated.mT).view(groups, tokens, n, tokens)
+        scores[:, :, 1] += rest.permute(2, 0, 1, 3)
+        return scores
