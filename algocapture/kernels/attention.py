@@ -100,13 +100,12 @@ class Sums:
     q2: Float[Tensor, "G Pr Q"] | None
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(*(_plus(x, y) for x, y in zip(self.fields(), other.fields(), strict=True)))
-
-    def over(self, n: int) -> Sums:
-        return Sums(*(None if x is None else x / n for x in self.fields()))
-
-    def fields(self) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-        return self.nngp, self.ntk, self.q1, self.q2
+        return Sums(
+            self.nngp + other.nngp,
+            _plus(self.ntk, other.ntk),
+            _plus(self.q1, other.q1),
+            _plus(self.q2, other.q2),
+        )
 
 
 def _plus(x: Tensor | None, y: Tensor | None) -> Tensor | None:

@@ -150,12 +150,12 @@ class Chain:
             sums = entry.layer.moments(weights[:, :, left], weights[:, :, right], scale)
             total = sums if total is None else total + sums
         assert total is not None
-        mean = total.over(n)
-        q1, q2 = mean.q1, mean.q2
+        nngp, q1, q2 = total.nngp / n, total.q1, total.q2
         if q1 is None or q2 is None:  # two equal sides: the variances are their diagonal
-            q = mean.nngp.flatten(3).flatten(1, 2).diagonal(dim1=-2, dim2=-1)
-            q1 = q2 = q.view(mean.nngp.shape[:3])
-        return Moments(mean.nngp, q1[..., None, None], q2[:, None, None], mean.ntk)
+            q = total.nngp.flatten(3).flatten(1, 2).diagonal(dim1=-2, dim2=-1)
+            q1 = q2 = q.view(nngp.shape[:3])
+        ntk = None if total.ntk is None else total.ntk / n
+        return Moments(nngp, q1[..., None, None] / n, q2[:, None, None] / n, ntk)
 
     def _layer(
         self, state: State, stack: Stack, left: slice, right: slice, last_row: bool
@@ -200,11 +200,8 @@ class Chain:
         """Sizes of the portions of n draws whose workspace fits the memory."""
         state = entry.state
         groups, inputs, tokens, rank = state.root.shape
-        entries = groups * (3 * inputs * tokens * (tokens + rank) + rank * rank)
-        if entry.layer.roots is not None:
-            entries += 2 * groups * inputs * tokens * rank**2 * self.plan.ntk
-        else:
-            entries += state.nngp.numel() * (10 if self.plan.ntk else 3)
+        features = entry.layer.roots is not None
+        entries = groups * workspace(inputs, tokens, rank, features, self.plan.ntk)
         cuda, unit = state.root.is_cuda, len(self.scales)
         memory = self.plan.memory if cuda else min(self.plan.memory, CACHE)
         fit = min(n, memory // (entries * state.nngp.element_size()))
@@ -212,6 +209,14 @@ class Chain:
             unit *= SPLIT
         size = max(1, fit // unit) * unit
         return [size] * (n // size) + ([n % size] if n % size else [])
+
+
+def workspace(inputs: int, tokens: int, rank: int, features: bool, ntk: bool) -> int:
+    """Entries that one draw for one group of inputs needs."""
+    entries = 3 * inputs * tokens * (tokens + rank) + rank * rank
+    if features:
+        return entries + 2 * inputs * tokens * rank**2 * ntk
+    return entries + (inputs * tokens) ** 2 * (10 if ntk else 3)
 
 
 def last_rows(x: Float[Tensor, "*n G P T k"], stack: Stack) -> Float[Tensor, "*n G P 1 k"]:

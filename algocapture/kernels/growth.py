@@ -128,15 +128,15 @@ class Growth:
             sums = layer.moments(weights[:, :, old:], weights, scale)
             total = sums if total is None else total + sums
         assert total is not None
-        mean = total.over(self.draws)
-        assert mean.q1 is not None
-        fresh = mean.q1.flatten() if self.one_row else mean.q1[0][self.layout.valid[old:]]
+        assert total.q1 is not None
+        q1, ntk = total.q1 / self.draws, total.ntk
+        fresh = q1.flatten() if self.one_row else q1[0][self.layout.valid[old:]]
         block = replace(block, variance=torch.cat([block.variance, fresh]))
         q = block.variance[:, None]
         q = q if self.one_row else self.layout.rows(q)[0, :, :, 0]
         out, theta = self.kernel.mlp(
-            mean.nngp[0],
-            None if mean.ntk is None else mean.ntk[0],
+            total.nngp[0] / self.draws,
+            None if ntk is None else ntk[0] / self.draws,
             q[old:, :, None, None],
             q,
         )
