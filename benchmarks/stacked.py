@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import replace
 
 import torch
 
@@ -22,7 +23,7 @@ SEEDS = [Seed(0).child(m) for m in range(5)]
 
 
 def milliseconds(learner: Learner, n: int, size: int = 50, steps: int = 60) -> float:
-    """Median of the steps after the first 30, which capture."""
+    """Median of the steps after the first 30, which compile and capture."""
     generator = torch_generator(Seed(0), DEVICE)
     batches = [TASK.sample(size, n, generator) for _ in range(learner.members)]
     taken = []
@@ -35,22 +36,30 @@ def milliseconds(learner: Learner, n: int, size: int = 50, steps: int = 60) -> f
     return 1000 * statistics.median(taken[30:])
 
 
-def main() -> None:
+def learners() -> dict[tuple[str, int], Learner]:
+    """Compiled, captured only, and the loop, of one member and of five."""
     model = Transformer(depth=2, width=256, heads=4, rope_base=500_000.0)
-    for precision in ("float32", "bf16"):
-        config = SGD(model=model, precision=precision, micro_tokens=10_000_000)
-        for n in (64, 128, 512):
-            times = {
-                (type(kind).__name__, members): milliseconds(
-                    kind.build(TASK, SEEDS[:members], DEVICE), n
-                )
-                for members in (1, 5)
-                for kind in (config, Stacked(training=config))
-            }
-            ratio = times["Stacked", 5] / times["Stacked", 1]
+    plain = SGD(model=model, precision="bf16", micro_tokens=10_000_000)
+    kinds = {
+        "compiled": Stacked(training=replace(plain, compile=True)),
+        "captured": Stacked(training=plain),
+        "loop": plain,
+    }
+    return {
+        (kind, members): config.build(TASK, SEEDS[:members], DEVICE)
+        for kind, config in kinds.items()
+        for members in (1, 5)
+    }
+
+
+def main() -> None:
+    made = learners()
+    for n in (64, 128, 512):
+        times = {key: milliseconds(learner, n) for key, learner in made.items()}
+        for kind in ("compiled", "captured", "loop"):
+            five, one = times[kind, 5], times[kind, 1]
             print(
-                f"{precision} batch {n}: stacked 5 {times['Stacked', 5]:.2f} ms, 1 "
-                f"{times['Stacked', 1]:.2f} ms, ratio {ratio:.2f}; loop 5 {times['SGD', 5]:.2f} ms"
+                f"batch {n} {kind}: 5 in {five:.2f} ms, 1 in {one:.2f} ms, ratio {five / one:.2f}"
             )
 
 

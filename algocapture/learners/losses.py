@@ -20,16 +20,29 @@ IGNORED = -100
 
 def total_loss(outputs: Tensor, batch: Batch, value_loss: ValueLoss) -> Tensor:
     """Sum over the masked targets: sums of micro-batches add up to that of the batch."""
-    if is_logits(outputs, batch.targets):
-        ids = batch.targets.long().clamp(max=outputs.shape[-1] - 1)
-        ids = torch.where(batch.mask, ids, IGNORED)
+    return _losses(outputs, batch.targets, batch.mask, value_loss, "sum")
+
+
+def member_losses(outputs: Tensor, targets: Tensor, mask: Tensor, value_loss: ValueLoss) -> Tensor:
+    """The same for each member of a stacked batch, whose first axis they are."""
+    losses = _losses(outputs, targets, mask, value_loss, "none")
+    return losses.unflatten(0, (len(outputs), -1)).sum(1)
+
+
+def _losses(
+    outputs: Tensor, targets: Tensor, mask: Tensor, value_loss: ValueLoss, reduction: str
+) -> Tensor:
+    """Of all targets in one row, 0 where they are not masked; or their sum."""
+    if is_logits(outputs, targets):
+        ids = targets.long().clamp(max=outputs.shape[-1] - 1)
+        ids = torch.where(mask, ids, IGNORED)
         return F.cross_entropy(
-            outputs.flatten(0, -2).float(), ids.flatten(), ignore_index=IGNORED, reduction="sum"
+            outputs.flatten(0, -2).float(), ids.flatten(), ignore_index=IGNORED, reduction=reduction
         )
-    targets = batch.targets.to(outputs.dtype)
-    targets = torch.where(batch.mask, targets, outputs.detach())  # no error where not masked
+    targets = targets.to(outputs.dtype)
+    targets = torch.where(mask, targets, outputs.detach())  # no error where not masked
     loss = F.mse_loss if value_loss == "squared" else F.smooth_l1_loss
-    return loss(outputs, targets, reduction="sum")
+    return loss(outputs.flatten(), targets.flatten(), reduction=reduction)
 
 
 def answers(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """All seeds of a population as one stacked network: for a GPU, which one small model leaves idle.
 
 Each member has its own batches, gradient norm, step count and passing; a member that waits is
-multiplied by 0 in every update. Steps of a shape that comes often are captured as CUDA graphs.
+multiplied by 0 in every update. Steps of a shape that comes often are captured as CUDA graphs;
+with `compile` their elementwise kernels are fused, once for all lengths.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from algocapture.config import register
 from algocapture.learners.base import Learner, LearnerConfig, Prediction, Step
-from algocapture.learners.losses import ValueLoss, answers, total_loss
+from algocapture.learners.losses import answers, member_losses
 from algocapture.learners.member import BACKWARD
 from algocapture.learners.sgd import SGD
 from algocapture.models.stacked import Layout, StackedTransformer, flatten
@@ -72,9 +73,13 @@ class StackedLearner(Learner):
         self.counts = [0] * self.members
         # For each member: whether it acts, the step size, the decay, the scale of sqrt(square).
         self.control = torch.zeros(4, self.members, 1, device=self.device)
+        self.objective, self.update = self._objective, self._update
+        if config.compile:  # fused, once for all lengths (`_varying`)
+            self.objective = torch.compile(self._objective, fullgraph=True)
+            self.update = torch.compile(self._update, fullgraph=True)
         self.graphs: dict[tuple[torch.Size, torch.Size], _Graph] = {}
         self.seen: dict[tuple[torch.Size, torch.Size], int] = {}
-        self._former: Tensor | None = None
+        self._former: _Reading | None = None
 
     def begin_stage(self, member: int) -> None:
         """Sizes change with the stage: captured steps of the last one are of no use."""
@@ -95,8 +100,8 @@ class StackedLearner(Learner):
         """On a GPU those of the step before: reading them does not wait for this step."""
         if self.device.type == "cpu":
             return losses.tolist()  # type: ignore[no-any-return]
-        former, self._former = self._former, losses.clone()
-        return (losses if former is None else former).tolist()  # type: ignore[no-any-return]
+        former, self._former = self._former, _Reading(losses)
+        return (former or self._former).values()
 
     def _steer(self, active: list[bool]) -> None:
         (b1, b2), decay = self.config.betas, self.config.weight_decay
@@ -130,27 +135,46 @@ class StackedLearner(Learner):
         losses = torch.zeros(self.members, device=self.device)
         self.grad.zero_()
         for part in self._parts(batch):
-            outputs = self.network(self._low(self.rows), part.inputs)
-            shares = member_losses(outputs, part, self.config.value_loss) / count
+            shares = self.objective(*self._varying(part)) / count
             (gradient,) = torch.autograd.grad(shares.sum(), self.rows)
             self.grad += gradient
             losses += shares.detach()
-        self._update()
+        self._advance()
         return losses
 
+    def _objective(self, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        """The summed loss of each member."""
+        outputs = self.network(self._low(self.rows), inputs)
+        return member_losses(outputs, targets, mask, self.config.value_loss)
+
+    def _varying(self, part: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """What a compiled objective must not be specialised to: the number, the length."""
+        tensors = (part.inputs, part.targets, part.mask)
+        if self.config.compile:
+            for tensor in tensors:
+                for axis in range(1, min(tensor.ndim, 3)):
+                    torch._dynamo.maybe_mark_dynamic(tensor, axis)
+        return tensors
+
     @torch.no_grad()
-    def _update(self) -> None:
+    def _advance(self) -> None:
+        moved = self.update(self.rows, self.grad, self.slots["mean"], self.slots["square"])
+        for held, new in zip((self.rows, *self.slots.values()), moved, strict=True):
+            held.copy_(new)
+
+    def _update(
+        self, rows: Tensor, grad: Tensor, mean: Tensor, square: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """AdamW after clipping, row by row; a row that waits moves by 0."""
         acts, size, decay, unbias = self.control
         b1, b2 = self.config.betas
         if self.config.clip is not None:
-            norm = torch.linalg.vector_norm(self.grad, dim=1, keepdim=True)
-            self.grad *= (self.config.clip / (norm + 1e-6)).clamp(max=1)
-        mean, square = self.slots["mean"], self.slots["square"]
-        mean += (1 - b1) * acts * (self.grad - mean)
-        square += (1 - b2) * acts * (self.grad.square() - square)
-        self.rows -= decay * self.decayed * self.rows
-        self.rows -= size * mean / (square.sqrt() * unbias + EPS)
+            norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
+            grad = grad * (self.config.clip / (norm + 1e-6)).clamp(max=1)
+        mean = mean + (1 - b1) * acts * (grad - mean)
+        square = square + (1 - b2) * acts * (grad.square() - square)
+        rows = rows - decay * self.decayed * rows
+        return rows - size * mean / (square.sqrt() * unbias + EPS), mean, square
 
     def _low(self, rows: Tensor) -> Tensor:
         return rows.to(torch.bfloat16) if self.config.precision == "bf16" else rows
@@ -233,16 +257,18 @@ class _Graph:
         return self.losses
 
 
-def member_losses(outputs: Tensor, batch: Batch, value_loss: ValueLoss) -> Tensor:
-    """The summed loss of each member's masked targets."""
-    return torch.stack(
-        [
-            total_loss(
-                outputs[m], Batch(batch.inputs[m], batch.targets[m], batch.mask[m], 0), value_loss
-            )
-            for m in range(len(outputs))
-        ]
-    )
+class _Reading:
+    """Values on their way to the host: taken after a step, read when the next is on its way."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.held = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+        self.held.copy_(values, non_blocking=True)
+        self.arrived = torch.cuda.Event()
+        self.arrived.record()
+
+    def values(self) -> list[float]:
+        self.arrived.synchronize()
+        return self.held.tolist()  # type: ignore[no-any-return]
 
 
 def _stack(batches: list[Batch], active: list[bool]) -> Batch:

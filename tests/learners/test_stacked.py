@@ -129,6 +129,25 @@ def test_only_transformers_by_adamw() -> None:
             Stacked(training=training)
 
 
+@pytest.mark.slow  # compiling takes half a minute
+@pytest.mark.parametrize(("task", "config"), [CASES[0], CASES[4]])
+def test_compiled_steps_are_the_eager_ones_at_every_length(task: Task, config: SGD) -> None:
+    eager, compiled = (
+        Stacked(training=replace(config, compile=on)).build(task, SEEDS, CPU)
+        for on in (False, True)
+    )
+    for step, size in enumerate((12, 12, 13, 40, 11)):
+        given = batches(task, size, step)
+        for a, b in zip(eager.step(given), compiled.step(given), strict=True):
+            assert a is not None
+            assert b is not None
+            assert a.loss == pytest.approx(b.loss, rel=1e-3, abs=1e-5)
+    other = eager.state()
+    for key, value in compiled.state().items():
+        if "/model/" in key:
+            np.testing.assert_allclose(value, other[key], atol=2e-4, rtol=0)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_captured_steps_are_the_eager_ones(precision: str) -> None:
