@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from algocapture.types import Batch, TaskSpec
+
+MOST = 2**31 - 1  # ids, sizes and numbers of instances
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Task(ABC):
 
     def wrong(self, predicted: Tensor, targets: Tensor) -> Tensor:
         """Which targets are missed, bool."""
+        check_tensor("predicted", predicted)
         if predicted.shape != targets.shape:
             raise ValueError(
                 f"predicted has shape {tuple(predicted.shape)}, expected {tuple(targets.shape)}: "
@@ -119,26 +123,57 @@ def label_statistics(answers: Tensor) -> dict[str, Any]:
     }
 
 
-def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) -> None:
-    """The arguments that every `sample` shares."""
-    smallest = task.spec.smallest
-    name = type(task).__name__
-    if isinstance(size, bool) or not isinstance(size, int) or size < smallest:
-        raise ValueError(f"size of {name} must be an integer >= {smallest}, got {size!r}")
-    if isinstance(n, bool) or not isinstance(n, int) or n <= 0:
-        raise ValueError(f"n, the number of instances, must be an integer >= 1, got {n!r}")
+def check_sampling(task: Task, size: int, n: int, generator: torch.Generator) -> tuple[int, int]:
+    """The arguments that every `sample` shares: size and n as plain integers, also if numpy's."""
+    size = check_count(f"size of {type(task).__name__}", size, task.spec.smallest)
+    n = check_count("n, the number of instances,", n, 1)
     if not isinstance(generator, torch.Generator):
         raise ValueError(f"generator must be a torch.Generator, got {generator!r}")
     if generator.device.type not in ("cpu", "cuda"):
         raise ValueError(
             f"generator lives on {generator.device.type!r}: instances are made on 'cpu' or 'cuda'"
         )
+    return size, n
 
 
-def check_integer(field: str, value: object, least: int) -> None:
-    """A field that counts something."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{field} must be an integer >= {least}, got {value!r}")
+def check_count(name: str, value: object, least: int, most: int = MOST) -> int:
+    """An argument that counts something, as a plain integer."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer >= {least}, got {value!r}")
+    if value > most:
+        raise ValueError(f"{name} must be at most {most}, got {value!r}")
+    return int(value)
+
+
+def check_integer(field: str, value: object, least: int, most: int = MOST) -> None:
+    """A field that counts something: plain, since fields are written as JSON."""
+    check_count(field, value, least, most)
+    if not isinstance(value, int):
+        raise ValueError(f"{field} must be a plain int, got {value!r}")
+
+
+def check_tokens(inputs: Tensor, vocab: int, shortest: int) -> Tensor:
+    """Instances of token ids, int64; a batch that is none of the task's is an error."""
+    check_tensor("inputs", inputs)
+    fractional = inputs.is_floating_point() or inputs.is_complex()
+    if inputs.ndim != 2 or inputs.shape[1] < shortest or fractional:
+        raise ValueError(
+            f"inputs must hold token ids of shape (n, length >= {shortest}), got {inputs.dtype} "
+            f"of shape {tuple(inputs.shape)}"
+        )
+    check_rows(((inputs >= 0) & (inputs < vocab)).all(1), f"holds ids outside [0, {vocab})")
+    return inputs.long()
+
+
+def check_rows(good: Tensor, fault: str) -> None:
+    """Refuse a batch for its first bad instance. On a GPU nobody looks: that would wait for it."""
+    if good.device.type == "cpu" and not good.all():
+        raise ValueError(f"inputs[{int((~good).nonzero()[0])}] {fault}")
+
+
+def check_tensor(name: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a torch.Tensor, got a {type(value).__name__}")
 
 
 def narrow(ids: int) -> torch.dtype:

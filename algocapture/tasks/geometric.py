@@ -14,7 +14,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from algocapture.rng import Seed
-from algocapture.tasks.base import Task, check_integer, check_sampling, label_statistics
+from algocapture.tasks.base import (
+    Task,
+    check_count,
+    check_integer,
+    check_rows,
+    check_sampling,
+    check_tensor,
+    label_statistics,
+)
 from algocapture.tasks.compiled import in_threads
 from algocapture.tasks.radius import SIDE, boundary_free_radius, corrected_radius, within
 from algocapture.types import Batch, TaskSpec, torch_generator
@@ -22,6 +30,7 @@ from algocapture.types import Batch, TaskSpec, torch_generator
 DEGREE_LAWS = ("constant", "log")
 COORDINATES = ("domain", "radius")
 MOST_DIMENSIONS = 16
+DEGREES = (1e-6, 1e6)  # so that radii and their squares are ordinary float32 numbers
 CELL_MARGIN = 1.001  # cells are wider than the radius by more than float32 rounds
 GIVE_UP = 200_000  # draws without one reachable instance
 ADJACENCY = 1 << 26  # entries of the dense adjacency built at once
@@ -56,14 +65,13 @@ class RandomGeometricGraph(Task):
     connected: bool = False
 
     def __post_init__(self) -> None:
-        check_integer("dimension", self.dimension, least=1)
-        if self.dimension > MOST_DIMENSIONS:
-            raise ValueError(f"dimension must be 1..{MOST_DIMENSIONS}, got {self.dimension!r}")
-        degree = self.mean_degree
-        if isinstance(degree, bool) or not isinstance(degree, int | float):
-            raise ValueError(f"mean_degree must be a number > 0, got {degree!r}")
-        if not 0 < degree < math.inf:
-            raise ValueError(f"mean_degree must be finite and > 0, got {degree!r}")
+        check_integer("dimension", self.dimension, least=1, most=MOST_DIMENSIONS)
+        degree, (least, most) = self.mean_degree, DEGREES
+        number = isinstance(degree, int | float) and not isinstance(degree, bool)
+        if not number or not least <= degree <= most:
+            raise ValueError(
+                f"mean_degree must be a number > 0, from {least:g} to {most:g}, got {degree!r}"
+            )
         for name, allowed in (("degree_law", DEGREE_LAWS), ("coordinates", COORDINATES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
@@ -89,7 +97,7 @@ class RandomGeometricGraph(Task):
 
     def radius(self, size: int) -> float:
         """Points of the domain at most this far apart are joined."""
-        check_integer("size", size, least=2)
+        size = check_count("size", size, least=2)
         if self.boundary_corrected:
             return corrected_radius(self.degree(size), size, self.dimension, self.torus)
         return boundary_free_radius(self.degree(size), size, self.dimension)
@@ -166,6 +174,7 @@ class RandomGeometricGraph(Task):
 
     def check_inputs(self, inputs: Tensor) -> Tensor:
         """Instances as float32; a batch that is none of ours is an error."""
+        check_tensor("inputs", inputs)
         if inputs.ndim != 3 or inputs.shape[1] < 2 or inputs.shape[2] != self.dimension:
             raise ValueError(
                 f"inputs have shape {tuple(inputs.shape)}, expected (n, size >= 2, "
@@ -173,12 +182,13 @@ class RandomGeometricGraph(Task):
             )
         if not inputs.is_floating_point():
             raise ValueError(f"inputs are {inputs.dtype}, expected floating coordinates")
+        check_rows(inputs.isfinite().flatten(1).all(1), "holds coordinates that are not finite")
         return inputs.float()
 
     # sampling
 
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
-        check_sampling(self, size, n, generator)
+        size, n = check_sampling(self, size, n, generator)
         source = self.sampling_generator(size, generator)
         inputs, targets = self._draw(size, n, source)
         if self.connected:

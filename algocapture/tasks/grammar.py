@@ -13,7 +13,15 @@ from torch import Tensor
 from algocapture.config import register
 from algocapture.rng import Seed
 from algocapture.tasks import cyk, grammars
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling
+from algocapture.tasks.base import (
+    Exponents,
+    Task,
+    check_count,
+    check_integer,
+    check_sampling,
+    check_tensor,
+    check_tokens,
+)
 from algocapture.tasks.compiled import in_threads
 from algocapture.tasks.cyk import Floats, Integers
 from algocapture.tasks.grammars import Grammar
@@ -65,9 +73,9 @@ class GrammarRecognition(Task):
     def __post_init__(self) -> None:
         if self.rules is not None:
             self._check_alone()
-        check_integer("variables", self.variables, least=2)
-        check_integer("terminals", self.terminals, least=1)
-        check_integer("grammar_seed", self.grammar_seed, least=0)
+        check_integer("variables", self.variables, least=2, most=grammars.MOST_SYMBOLS)
+        check_integer("terminals", self.terminals, least=1, most=grammars.MOST_SYMBOLS)
+        check_integer("grammar_seed", self.grammar_seed, least=0, most=2**63 - 1)
         check_integer("verified_limit", self.verified_limit, least=1)
         self._check_between("binary_rules", self.variables**2, "distinct pairs of variables")
         self._check_between("terminal_rules", self.terminals, "terminals")
@@ -78,6 +86,8 @@ class GrammarRecognition(Task):
             )
 
     def _check_alone(self) -> None:
+        if not isinstance(self.rules, Grammar):
+            raise ValueError(f"rules must be a Grammar or None, got {self.rules!r}")
         defaults = {f.name: f.default for f in fields(self)}
         for name in DRAWN:
             if getattr(self, name) != defaults[name]:
@@ -113,7 +123,7 @@ class GrammarRecognition(Task):
 
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
         """Made on the CPU from one key of the generator, then copied to the generator's device."""
-        self._check_size(size, n, generator)
+        size, n = self._check_size(size, n, generator)
         key = _key(generator)
         targets = _balanced(n, key)
         inputs, attempts = _strings(self.grammar, size, targets, key, TRIES)
@@ -171,7 +181,7 @@ class GrammarRecognition(Task):
 
     def members(self, size: int, n: int, generator: torch.Generator) -> Tensor:
         """Strings in the language, drawn by their trees."""
-        self._check_members(size, n)
+        size, n = self._check_members(size, n)
         inputs, _ = _strings(self.grammar, size, np.ones(n, np.int64), _key(generator), 0)
         return torch.from_numpy(inputs).to(generator.device)
 
@@ -180,7 +190,7 @@ class GrammarRecognition(Task):
 
         A tree in which no variable could stand in a wrong place counts as kept.
         """
-        self._check_members(size, n)
+        size, n = self._check_members(size, n)
         targets = np.zeros(n, np.int64)
         _, attempts = _strings(self.grammar, size, targets, _key(generator), 1)
         return float((attempts == 0).mean())
@@ -207,8 +217,8 @@ class GrammarRecognition(Task):
         )
         return torch.from_numpy(_inside(unit, self._tokens(inputs), 1.0)).to(inputs.device)
 
-    def _check_size(self, size: int, n: int, generator: torch.Generator) -> None:
-        check_sampling(self, size, n, generator)
+    def _check_size(self, size: int, n: int, generator: torch.Generator) -> tuple[int, int]:
+        size, n = check_sampling(self, size, n, generator)
         if size > self.verified_limit:
             raise ValueError(
                 f"size = {size} is above verified_limit = {self.verified_limit}: confirming that "
@@ -217,26 +227,19 @@ class GrammarRecognition(Task):
         reason = _obstacle(self.grammar, size)
         if reason:
             raise ValueError(f"size = {size} has no instances: {reason}")
+        return size, n
 
-    def _check_members(self, size: int, n: int) -> None:
-        check_integer("size", size, least=1)
-        check_integer("n", n, least=1)
+    def _check_members(self, size: int, n: int) -> tuple[int, int]:
+        size, n = check_count("size", size, least=1), check_count("n", n, least=1)
         table, _ = _partition(self.grammar, size)
         if not table[self.grammar.start, size] > 0:
             raise ValueError(f"size = {size}: {NO_MEMBERS}")
+        return size, n
 
     def _tokens(self, inputs: Tensor) -> Integers:
-        vocab = self.grammar.terminals
-        if inputs.ndim != 2 or inputs.is_floating_point() or inputs.shape[1] < 1:
-            raise ValueError(
-                f"inputs must hold token ids of shape (n, length), got {inputs.dtype} of shape "
-                f"{tuple(inputs.shape)}"
-            )
-        if len(inputs) and not 0 <= int(inputs.min()) <= int(inputs.max()) < vocab:
-            raise ValueError(
-                f"inputs must lie in [0, {vocab}), got {int(inputs.min())}..{int(inputs.max())}"
-            )
-        return np.ascontiguousarray(inputs.detach().cpu().numpy(), dtype=np.int64)
+        check_tensor("inputs", inputs)
+        tokens = check_tokens(inputs.detach().cpu(), self.grammar.terminals, shortest=1)
+        return np.ascontiguousarray(tokens.numpy())
 
 
 def _key(generator: torch.Generator) -> int:

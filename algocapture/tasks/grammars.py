@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +11,10 @@ import numpy as np
 from algocapture.config import register
 from algocapture.rng import Seed
 from algocapture.tasks import cyk
+from algocapture.tasks.base import check_integer
 from algocapture.tasks.cyk import Floats, Integers, Tables
+
+MOST_SYMBOLS = 1000  # variables or terminals: charts hold a row for each
 
 
 @register
@@ -36,14 +40,17 @@ class Grammar:
 
     def __post_init__(self) -> None:
         for name in ("variables", "terminals"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {getattr(self, name)!r}")
-        if not 0 <= self.start < self.variables:
+            check_integer(name, getattr(self, name), least=1, most=MOST_SYMBOLS)
+        check_integer("start", self.start, least=0)
+        if self.start >= self.variables:
             raise ValueError(f"start must lie in [0, {self.variables}), got {self.start!r}")
-        _check_rules("binary", self.binary, (self.variables,) * 3)
-        _check_rules("terminal", self.terminal, (self.variables, self.terminals))
-        _check_weights("binary_weights", self.binary_weights, len(self.binary))
-        _check_weights("terminal_weights", self.terminal_weights, len(self.terminal))
+        for name, bounds in (
+            ("binary", (self.variables,) * 3),
+            ("terminal", (self.variables, self.terminals)),
+        ):
+            rules, weights = getattr(self, name), getattr(self, f"{name}_weights")
+            object.__setattr__(self, name, _rules(name, rules, bounds))
+            object.__setattr__(self, f"{name}_weights", _weights(name, weights, len(rules)))
         if self.start not in productive(self):
             raise ValueError(
                 f"start = {self.start} derives no string: add terminal rules (A, a) so that every "
@@ -51,27 +58,34 @@ class Grammar:
             )
 
 
-def _check_rules(name: str, rules: tuple[tuple[int, ...], ...], bounds: tuple[int, ...]) -> None:
+def _rules(name: str, rules: object, bounds: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Rules as tuples; lists are welcome."""
+    form = "(A, B, C)" if len(bounds) == 3 else "(A, a)"
+    if not isinstance(rules, list | tuple):
+        raise ValueError(f"{name} must be a list or tuple of rules {form}, got {rules!r}")
+    ranges = ", ".join(f"[0, {bound})" for bound in bounds)
     for rule in rules:
-        inside = len(rule) == len(bounds) and all(
-            type(x) is int and 0 <= x < bound for x, bound in zip(rule, bounds, strict=True)
-        )
-        if not inside:
-            ranges = ", ".join(f"[0, {bound})" for bound in bounds)
-            raise ValueError(f"{name} rule {rule!r}: expected integers in {ranges}")
-    if len(set(rules)) < len(rules):
-        twice = next(rule for rule in rules if rules.count(rule) > 1)
-        raise ValueError(f"{name} rule {twice!r} is given twice: give it once, with a weight")
+        inside = isinstance(rule, list | tuple) and len(rule) == len(bounds)
+        pairs = zip(rule, bounds, strict=True) if inside else ()
+        if not inside or not all(type(x) is int and 0 <= x < bound for x, bound in pairs):
+            raise ValueError(f"{name} rule {rule!r}: expected {form}, integers in {ranges}")
+    found = tuple(map(tuple, rules))
+    twice = [rule for rule, count in Counter(found).items() if count > 1]
+    if twice:
+        raise ValueError(f"{name} rule {twice[0]!r} is given twice: give it once, with a weight")
+    return found
 
 
-def _check_weights(name: str, weights: tuple[float, ...], rules: int) -> None:
-    if not weights:
-        return
-    if len(weights) != rules:
-        raise ValueError(f"{name} has {len(weights)} entries for {rules} rules: one for each")
+def _weights(name: str, weights: object, rules: int) -> tuple[float, ...]:
+    if not isinstance(weights, list | tuple):
+        raise ValueError(f"{name}_weights must be a list or tuple of numbers, got {weights!r}")
+    if weights and len(weights) != rules:
+        raise ValueError(f"{name}_weights has {len(weights)} entries for {rules} rules")
     for weight in weights:
-        if not 0 < weight < np.inf:
-            raise ValueError(f"{name} must be finite and > 0, got {weight!r}")
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0 < weight < np.inf:
+            raise ValueError(f"{name}_weights must be finite and > 0, got {weight!r}")
+    return tuple(map(float, weights))
 
 
 def productive(grammar: Grammar) -> set[int]:

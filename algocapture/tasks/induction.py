@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from algocapture.config import register
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling
+from algocapture.tasks.base import (
+    Exponents,
+    Task,
+    check_integer,
+    check_rows,
+    check_sampling,
+    check_tokens,
+)
 from algocapture.types import Batch, TaskSpec
 
 
@@ -43,7 +50,7 @@ class Induction(Task):
         return TaskSpec("tokens", "class", vocab=self.vocab, classes=self.vocab, smallest=4)
 
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
-        check_sampling(self, size, n, generator)
+        size, n = check_sampling(self, size, n, generator)
         device = generator.device
         tokens = torch.randint(self.vocab, (n, size), generator=generator, device=device)
         trigger = torch.randint(self.vocab, (n, 1), generator=generator, device=device)
@@ -57,7 +64,11 @@ class Induction(Task):
 
     def solve(self, inputs: Tensor) -> Tensor:
         """The token after the first occurrence of the last token."""
+        inputs = check_tokens(inputs, self.vocab, shortest=2)
         first = (inputs == inputs[:, -1:]).byte().argmax(1, keepdim=True)  # ties: the earliest
+        check_rows(
+            first[:, 0] < inputs.shape[1] - 1, "does not hold its last token, the trigger, twice"
+        )
         return inputs.gather(1, first + 1).squeeze(1)
 
     def symbols(self, instance: Tensor) -> list[tuple[str, str]]:

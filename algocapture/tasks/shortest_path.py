@@ -90,10 +90,11 @@ class ShortestPath(RandomGeometricGraph):
         batch = self.sample(size, n, generator)
         distance = self.distances(batch.inputs)
         draw = self.sample(size, n, generator)
-        table = commonest(self.distances(draw.inputs), draw.targets)
+        table = commonest(self.distances(draw.inputs).clamp(max=size), draw.targets)
+        places = (distance.clamp(max=size) / BIN).long()  # beyond T radii nothing is in reach
         guesses = {
             "distance over radius": distance.ceil(),
-            "commonest at this distance": table[(distance / BIN).long().clamp(max=len(table) - 1)],
+            "commonest at this distance": table[places.clamp(max=len(table) - 1)],
         }
         return {"constant": self.constant_error(batch)} | {
             name: float(self.error(guess, batch).mean()) for name, guess in guesses.items()

@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from algocapture.config import register
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling, narrow
+from algocapture.tasks.base import (
+    Exponents,
+    Task,
+    check_integer,
+    check_rows,
+    check_sampling,
+    check_tokens,
+    narrow,
+)
 from algocapture.types import Batch, TaskSpec
 
 
@@ -46,7 +54,7 @@ class Sorting(Task):
         return TaskSpec("tokens", "class", vocab=ids, classes=ids, readout="every")
 
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
-        check_sampling(self, size, n, generator)
+        size, n = check_sampling(self, size, n, generator)
         device = generator.device
         dtype = narrow(self.vocab)
         u = torch.randint(self.vocab, (n, size), generator=generator, device=device, dtype=dtype)
@@ -62,9 +70,12 @@ class Sorting(Task):
     def solve(self, inputs: Tensor) -> Tensor:
         """A counting sort of the first half: s_k is the least letter with more than k below or
         equal to it."""
+        inputs = check_tokens(inputs, self.vocab + 1, shortest=2)
         n, length = inputs.shape
         size = length // 2
-        u = inputs[:, :size]
+        u, middle = inputs[:, :size], inputs[:, size]
+        laid_out = (u < self.vocab).all(1) & (middle == self.vocab) & (2 * size == length)
+        check_rows(laid_out, f"is not [u, SEP, s[:-1]] with SEP = {self.vocab}")
         counts = u.new_zeros(n, self.vocab).scatter_add_(1, u, torch.ones_like(u))
         ranks = torch.arange(size, device=u.device).repeat(n, 1)
         s = torch.searchsorted(counts.cumsum(1), ranks, right=True)

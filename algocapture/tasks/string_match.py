@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 from algocapture.config import register
-from algocapture.tasks.base import Exponents, Task, check_integer, check_sampling, narrow
+from algocapture.tasks.base import (
+    Exponents,
+    Task,
+    check_integer,
+    check_rows,
+    check_sampling,
+    check_tokens,
+    narrow,
+)
 from algocapture.types import Batch, TaskSpec
 
 
@@ -71,7 +79,7 @@ class StringMatch(Task):
         return TaskSpec("tokens", "class", vocab=self.alphabet + 1, classes=2, smallest=smallest)
 
     def sample(self, size: int, n: int, generator: torch.Generator) -> Batch:
-        check_sampling(self, size, n, generator)
+        size, n = check_sampling(self, size, n, generator)
         m, device = self.pattern_length, generator.device
         length = size + 1 + m
         inputs = torch.randint(
@@ -93,8 +101,13 @@ class StringMatch(Task):
         return Batch(inputs.long(), positive.long(), torch.ones_like(positive), size)
 
     def solve(self, inputs: Tensor) -> Tensor:
+        m, separator = self.pattern_length, self.alphabet
+        inputs = check_tokens(inputs, separator + 1, shortest=2 * m + 1)
+        alone = (inputs == separator).sum(1) == 1
+        laid_out = alone & (inputs[:, -1 - m] == separator)
+        check_rows(laid_out, f"is not [X, SEP, M] with SEP = {separator} and M of {m} letters")
         matches = self.matches(inputs)
-        return (matches == self.pattern_length).any(1).long()
+        return (matches == m).any(1).long()
 
     def matches(self, inputs: Tensor) -> Tensor:
         """How many letters each window of the text shares with the pattern, place by place."""

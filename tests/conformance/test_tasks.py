@@ -149,6 +149,12 @@ def test_baselines_are_errors(case: TaskCase) -> None:
     assert found == case.task.baselines(case.sizes[-1], case.n, generator(5))
 
 
+class Elsewhere(torch.Generator):
+    """A generator of a device on which no instances are made."""
+
+    device = torch.device("mps")
+
+
 BAD = [
     ("size", True, "size of .* must be an integer >= .*, got True"),
     ("size", 8.0, "size of .* must be an integer >= .*, got 8.0"),
@@ -158,6 +164,10 @@ BAD = [
     ("n", True, "n, .*, must be an integer >= 1, got True"),
     ("generator", None, "generator must be a torch.Generator, got None"),
     ("generator", 7, "generator must be a torch.Generator, got 7"),
+    ("generator", np.random.default_rng(0), "generator must be a torch.Generator, got Generator"),
+    ("generator", Elsewhere(), "generator lives on 'mps': instances are made on 'cpu' or 'cuda'"),
+    ("size", 2**31, "size of .* must be at most 2147483647, got 2147483648"),
+    ("n", 2**70, "n, .*, must be at most 2147483647, got 1180591620717411303424"),
 ]
 
 
@@ -168,6 +178,23 @@ def test_bad_arguments_are_named(case: TaskCase) -> None:
     for name, value, message in [*BAD, ("size", small, f"got {small}")]:
         with pytest.raises(ValueError, match=message):
             case.task.sample(**(good | {name: value}))
+
+
+@every_task
+def test_sizes_and_numbers_may_be_numpys(case: TaskCase) -> None:
+    size, n = case.sizes[-1], case.n
+    batch = case.task.sample(np.int64(size), np.uint16(n), generator())
+    assert same(batch, case.task.sample(size, n, generator()))
+    assert type(batch.size) is int
+
+
+@every_task
+def test_an_answer_that_is_no_tensor_is_named(case: TaskCase) -> None:
+    batch = case.task.sample(case.sizes[-1], 2, generator())
+    with pytest.raises(ValueError, match=r"predicted must be a torch.Tensor, got a list"):
+        case.task.error(batch.targets.tolist(), batch)
+    with pytest.raises(ValueError, match="give class ids or values, not logits"):
+        case.task.error(batch.targets[..., None].expand(*batch.targets.shape, 7), batch)
 
 
 @pytest.mark.gpu

@@ -16,7 +16,7 @@ import torch
 from scipy import special, stats
 
 import algocapture.tasks.grammar
-from algocapture.config import from_json, to_json
+from algocapture.config import digest, from_json, to_json
 from algocapture.tasks import Grammar, GrammarRecognition, cyk, grammars
 
 # Ambiguous, with unequal weights, unreachable and unproductive variables, not in critical form.
@@ -330,6 +330,13 @@ def test_user_grammar_is_a_configuration() -> None:
     assert task.spec.vocab == 2
 
 
+def test_rules_may_be_lists() -> None:
+    same = Grammar(2, 1, ((0, 0, 1), (0, 1, 1)), ((1, 0),), binary_weights=(1.0, 2.0))
+    assert same == LISTED
+    assert digest(LISTED) == digest(same)
+    assert GrammarRecognition(rules=LISTED).solve(torch.zeros(2, 3, dtype=int)).tolist() == [1, 1]
+
+
 def test_docstrings() -> None:
     for module in (algocapture.tasks.grammar, grammars):
         results = doctest.testmod(module)
@@ -338,6 +345,7 @@ def test_docstrings() -> None:
 
 
 LOOP = {"variables": 2, "terminals": 1, "binary": ((0, 0, 1),), "terminal": ((1, 0),)}
+LISTED = Grammar(2, 1, [[0, 0, 1], (0, 1, 1)], [(1, 0)], binary_weights=[1, 2])
 BRACKETS = Grammar(4, 2, ((0, 1, 2), (0, 1, 3), (0, 0, 0), (3, 0, 2)), ((1, 0), (2, 1)))
 EVERYTHING = Grammar(1, 1, ((0, 0, 0),), ((0, 0),))
 BAD = [
@@ -353,11 +361,22 @@ BAD = [
     (lambda: Grammar(**LOOP), "start = 0 derives no string"),
     (lambda: Grammar(**LOOP | {"start": 2}), r"start must lie in \[0, 2\), got 2"),
     (lambda: Grammar(**LOOP | {"variables": 0}), "variables must be an integer >= 1, got 0"),
+    (lambda: Grammar(**LOOP | {"variables": "2"}), "variables must be an integer >= 1, got '2'"),
+    (lambda: Grammar(**LOOP | {"variables": 2.0}), "variables must be an integer >= 1, got 2.0"),
+    (lambda: Grammar(**LOOP | {"terminals": 10**9}), "terminals must be at most 1000, got 10"),
+    (lambda: Grammar(**LOOP | {"start": "S"}), "start must be an integer >= 0, got 'S'"),
+    (lambda: Grammar(**LOOP | {"binary": None}), r"binary must be a list .* \(A, B, C\), got None"),
+    (lambda: Grammar(**LOOP | {"binary": (0, 0, 1)}), r"binary rule 0: expected \(A, B, C\)"),
+    (lambda: Grammar(**LOOP | {"binary": ((0, 0, 1.0),)}), r"binary rule \(0, 0, 1.0\)"),
     (lambda: Grammar(**LOOP | {"binary": ((0, 0, 2),)}), r"binary rule \(0, 0, 2\)"),
     (lambda: Grammar(**LOOP | {"terminal": ((0, 0, 0),)}), r"terminal rule \(0, 0, 0\)"),
     (lambda: Grammar(**LOOP | {"terminal": ((0, 0), (0, 0))}), "given twice"),
     (lambda: replace(SMALL, binary_weights=(1.0,)), "binary_weights has 1 entries for 7 rules"),
     (lambda: replace(UNAMBIGUOUS, terminal_weights=(1.0, 1.0, 0.0, 1.0)), "> 0, got 0.0"),
+    (lambda: replace(LISTED, terminal_weights="a"), "terminal_weights must be .* got 'a'"),
+    (lambda: replace(LISTED, terminal_weights=("a",)), "terminal_weights must be .* got 'a'"),
+    (lambda: GrammarRecognition(rules="S -> A B"), "rules must be a Grammar or None, got 'S -> A"),
+    (lambda: GrammarRecognition(variables=1001), "variables must be at most 1000, got 1001"),
     (lambda: GrammarRecognition(rules=BRACKETS).spec, "no length of 2..48 has both"),
     (lambda: GrammarRecognition(rules=EVERYTHING).spec, "no length of 1..24 has both"),
     (lambda: GrammarRecognition(verified_limit=30).sample(31, 2, generator()), "verified_limit"),
@@ -365,9 +384,6 @@ BAD = [
         lambda: GrammarRecognition(binary_rules=3, terminal_rules=2).sample(60, 2, generator()),
         "size = 60 has no",
     ),
-    (lambda: GrammarRecognition().solve(torch.full((1, 3), 16)), r"lie in \[0, 16\), got 16..16"),
-    (lambda: GrammarRecognition().solve(torch.zeros(1, 3)), "token ids .* got torch.float32"),
-    (lambda: GrammarRecognition().solve(torch.zeros(3, dtype=torch.long)), r"of shape \(3,\)"),
 ]
 
 

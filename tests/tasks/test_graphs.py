@@ -1,6 +1,7 @@
 """Graph tasks against networkx, the radius against its closed form and Monte Carlo."""
 
 import doctest
+import itertools
 import math
 import sys
 
@@ -245,6 +246,30 @@ def test_corrected_mean_degree_is_the_one_asked_for(size, d, torus):
     assert abs(degrees.mean() - 5) / (degrees.std() / math.sqrt(n)) < 4
 
 
+CHOICES = {
+    "mean_degree": (1e-6, 1e6),
+    "coordinates": ("domain", "radius"),
+    "torus": (False, True),
+    "boundary_corrected": (False, True),
+    "dimension": (1, 2, 3),
+}
+EXTREMES = [dict(zip(CHOICES, row, strict=True)) for row in itertools.product(*CHOICES.values())]
+
+
+@pytest.mark.parametrize("kind", [ShortestPath, MinCut])
+def test_the_least_and_the_largest_degrees_have_instances(kind):
+    """Nothing overflows: the graph is empty or complete, and cheap predictors get through."""
+    for fields in EXTREMES:
+        task = kind(**fields)
+        batch = task.sample(10, 20, generator())
+        assert batch.inputs.isfinite().all()
+        complete = 9 if kind is MinCut else 1
+        expected = complete if fields["mean_degree"] == 1e6 else 0
+        assert batch.targets.eq(expected).all(), fields
+        assert task.edges(batch.inputs).sum() == (expected > 0) * 20 * 90
+        assert set(task.baselines(10, 20, generator()).values()) <= {0.0, 1.0}
+
+
 def test_more_neighbours_than_nodes_is_the_complete_graph():
     task = ShortestPath(boundary_corrected=True)
     assert task.true_mean_degree(5) == 4
@@ -309,7 +334,11 @@ BAD = [
     ({"mean_degree": math.nan}, "mean_degree.*nan"),
     ({"mean_degree": "6"}, "mean_degree.*'6'"),
     ({"dimension": 0}, "dimension.*0"),
-    ({"dimension": 17}, r"dimension must be 1\.\.16, got 17"),
+    ({"dimension": 17}, "dimension must be at most 16, got 17"),
+    ({"mean_degree": True}, "mean_degree.*True"),
+    ({"mean_degree": 1e-7}, "mean_degree must be .* from 1e-06 to 1e[+]06, got 1e-07"),
+    ({"mean_degree": math.inf}, "mean_degree .*, got inf"),
+    ({"mean_degree": 10**400}, "mean_degree .*, got 1000"),
     ({"degree_law": "linear"}, "degree_law.*constant.*log.*'linear'"),
     ({"coordinates": "polar"}, "coordinates.*domain.*radius.*'polar'"),
     ({"torus": 1}, "torus.*1"),
@@ -327,6 +356,10 @@ def test_bad_fields_are_named(kind, fields, message):
 def test_bad_instances_are_named(kind):
     with pytest.raises(ValueError, match=r"inputs have shape \(3, 5, 3\)"):
         kind().solve(torch.zeros(3, 5, 3))
+    with pytest.raises(ValueError, match=r"inputs\[1\] holds coordinates that are not finite"):
+        kind().solve(torch.tensor([[[0.0, 0.0]] * 3, [[0.0, math.nan]] * 3]))
+    with pytest.raises(ValueError, match=r"inputs must be a torch.Tensor, got a ndarray"):
+        kind().edges(np.zeros((3, 5, 2), np.float32))
     with pytest.raises(ValueError, match="int64"):
         kind().edges(torch.zeros(3, 5, 2, dtype=torch.int64))
     with pytest.raises(ValueError, match=r"size of .* >= 2, got 1"):
