@@ -17,26 +17,31 @@ from algocapture.rng import Seed
 from algocapture.tasks.base import Task
 from algocapture.types import Batch, torch_generator
 
-DEPTH = 2  # batches of each member that are made ahead
-
 Request = tuple[Seed, int, int]  # the batch's seed, its size, the number of its instances
 
 
 class Ahead:
-    """A source of batches; `following` says which will be asked for next, if one knows."""
+    """A source of batches for some members; it says what each will ask for next.
 
-    def __init__(self, task: Task, device: torch.device, workers: int) -> None:
+    So many batches of each are made ahead that all workers are busy and one is ready.
+    """
+
+    def __init__(self, task: Task, device: torch.device, workers: int, members: int = 1) -> None:
         self.task, self.device = task, device
+        self.depth = 1 + -(-workers // members)
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="algocapture-ahead")
         self._made: dict[Request, Future[Batch]] = {}
 
     def take(self, request: Request, following: Callable[[int], Request]) -> Batch:
         """The batch of a request; `following(k)` is the k-th request after it."""
         future = self._made.pop(request, None) or self._submit(request)
-        for k in range(1, DEPTH + 1):
-            later = following(k)
-            if later not in self._made:
-                self._made[later] = self._submit(later)
+        fresh: list[Request] = []
+        for k in range(self.depth, 0, -1):  # mostly only the farthest is new
+            if (later := following(k)) in self._made:
+                break
+            fresh.append(later)
+        for later in reversed(fresh):
+            self._made[later] = self._submit(later)
         return future.result().to(self.device)
 
     def drop(self) -> None:

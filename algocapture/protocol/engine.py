@@ -48,7 +48,7 @@ class Engine:
         self.examiner = Examiner(task, protocol, self.learner, self.members, device)
         if workers is None:
             workers = len(os.sched_getaffinity(0)) if device.type == "cuda" else 0
-        self._ahead = Ahead(task, device, workers) if workers else None
+        self._ahead = Ahead(task, device, workers, len(seeds)) if workers else None
         self._base: dict[str, np.ndarray] = {}  # members as they passed stage 0 (whole interval)
 
     def advance(self) -> list[Event]:

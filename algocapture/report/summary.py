@@ -47,13 +47,11 @@ class Summary:
         return [curve(s, of, self.cumulative) for s, of in self.stages.items() if of]
 
     def facts(self) -> Facts:
-        """What is stated with the verdict: baselines at the largest size that was passed."""
+        """What is stated with the verdict: baselines at T0 and at the largest size passed."""
         passed = [stage for of in self.stages.values() for stage in of if stage.get("baselines")]
-        largest = max((stage["size"] for stage in passed), default=None)
-        last = [stage["baselines"] for stage in passed if stage["size"] == largest]
-        names = {name for held in last for name in held}
-        means = {n: float(np.mean([held[n] for held in last if n in held])) for n in names}
-        return Facts(delta=self.delta, baselines=dict(sorted(means.items())))
+        sizes = sorted({stage["size"] for stage in passed}) or [0]
+        first, last = (_baselines(passed, size) for size in (sizes[0], sizes[-1]))
+        return Facts(delta=self.delta, baselines=last, first_baselines=first)
 
     def verdict(self) -> Verdict:
         margin, confidence = self.identity["margin"], self.identity["confidence"]
@@ -87,6 +85,13 @@ class Summary:
                 for held in self.curves()
             ],
         }
+
+
+def _baselines(stages: list[Stage], size: int) -> dict[str, float]:
+    """Error of each shortcut at a size, averaged over seeds."""
+    there = [stage["baselines"] for stage in stages if stage["size"] == size]
+    names = sorted({name for errors in there for name in errors})
+    return {n: float(np.mean([errors[n] for errors in there if n in errors])) for n in names}
 
 
 def summarise(path: Path | str) -> Summary:

@@ -21,6 +21,7 @@ class Facts:
 
     delta: float | None = None
     baselines: Mapping[str, float] = field(default_factory=dict)  # error at the largest size
+    first_baselines: Mapping[str, float] = field(default_factory=dict)  # error at T0
     constant_batch: bool = True
 
 
@@ -143,14 +144,29 @@ def _caveats(curves: Sequence[Curve], sizes: Interval, floor: Floor, facts: Fact
     cut = sum(c.censored for c in curves)
     if cut:
         out.append(f"{cut} of {len(curves)} seeds ended in a stage that they did not pass.")
-    for name, error in facts.baselines.items():
-        if facts.delta is not None and error < facts.delta:
-            out.append(
-                f"The shortcut {name!r} already meets delta = {facts.delta:g} at the largest size "
-                f"(error {error:.3g}): passing there proves no algorithm."
-            )
+    out += _shortcuts(facts)
     if not facts.constant_batch:
         out.append("The batch, in samples, was not constant over sizes: P(T) may bend by itself.")
     if any(c.spent_low is None for c in curves):
         out.append("The last failing looks are not given: costs are taken as exact.")
     return out
+
+
+def _shortcuts(facts: Facts) -> list[str]:
+    """Cheap predictors that are good enough at the largest size, or at T0 only."""
+    if facts.delta is None:
+        return []
+    last, first = (
+        {name: error for name, error in errors.items() if error < facts.delta}
+        for errors in (facts.baselines, facts.first_baselines)
+    )
+    return [
+        f"The shortcut {name!r} already meets delta = {facts.delta:g} at the largest size "
+        f"(error {error:.3g}): passing there proves no algorithm."
+        for name, error in last.items()
+    ] + [
+        f"The shortcut {name!r} meets delta = {facts.delta:g} at T0 (error {error:.3g}): the first "
+        "samples may have bought it, and only larger sizes tell it from the algorithm."
+        for name, error in first.items()
+        if name not in last
+    ]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
 
 import torch
 
 from algocapture.learners import Step
 from algocapture.protocol import Decided, Engine, Incremental, Limits, Looked, WholeInterval
+from algocapture.protocol.ahead import Ahead
 from algocapture.protocol.pac import PacReplication
 from algocapture.protocol.records import is_final
 from algocapture.rng import Seed
 from algocapture.stats.sequential import SequentialTest
+from algocapture.types import torch_generator
 from tests.protocol.fakes import Coin, KnownErrorConfig
 
 CPU = torch.device("cpu")
@@ -271,3 +275,23 @@ def test_batches_made_ahead_are_the_same_and_only_those_used_are_charged():
     charged = sum(m.ledger.spent().samples for m in e.members)
     assert sampled > charged  # some were made for a stage that was over
     assert charged == sum(drawn) - sampled  # without threads none is
+
+
+def test_all_threads_make_batches_for_one_member():
+    """The first five batches are only made together: fewer at a time would wait in vain."""
+    together, begun = threading.Barrier(5), itertools.count()
+
+    class Slow(Coin):
+        def sample(self, size, n, generator):
+            if next(begun) < 5:
+                together.wait(timeout=30)
+            return super().sample(size, n, generator)
+
+    def request(number):
+        return Seed(0).child(number), 9, 4
+
+    ahead = Ahead(Slow(), CPU, workers=5)
+    for number in range(8):
+        batch = ahead.take(request(number), lambda k, at=number: request(at + k))
+        expected = Coin().sample(9, 4, torch_generator(request(number)[0]))
+        assert torch.equal(batch.inputs, expected.inputs)

@@ -149,6 +149,14 @@ def test_caveats():
     assert "chance" not in text
 
 
+def test_a_shortcut_that_serves_at_the_first_size_only_is_named_once():
+    facts = Facts(0.1, {"repeat": 0.4, "rank": 0.05}, {"repeat": 0.09, "rank": 0.06, "mode": 0.1})
+    found = [c for c in judge(exact("log"), facts=facts).caveats if "shortcut" in c]
+    assert len(found) == 2
+    assert "'rank' already meets delta = 0.1 at the largest size (error 0.05)" in found[0]
+    assert "'repeat' meets delta = 0.1 at T0 (error 0.09)" in found[1]
+
+
 def test_a_seed_that_never_left_the_first_size_is_named():
     verdict = judge([*exact("log"), Curve([50], [1e6], censored=True)])
     assert verdict.seeds == 3
