@@ -77,10 +77,12 @@ def draw(summary: Summary, as_json: bool) -> None:
         click.echo(f"no page: {error}", err=True)
 
 
-def choose(name: str | None, experiment: Experiment) -> Launcher:
+def choose(name: str | None, *experiments: Experiment) -> Launcher:
     """On the CPU units run side by side; a GPU is not shared."""
     if name is None:
-        name = "processes" if experiment.device == "cpu" and experiment.units() > 1 else "inline"
+        units = sum(experiment.units() for experiment in experiments)
+        on_cpu = all(experiment.device == "cpu" for experiment in experiments)
+        name = "processes" if on_cpu and units > 1 else "inline"
     return Processes() if name == "processes" else Inline()
 
 

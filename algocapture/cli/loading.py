@@ -20,6 +20,7 @@ from algocapture.cli.recipe_files import names
 from algocapture.config import ConfigError, difference, digest, from_json, nearest, replace_field
 from algocapture.experiment import FREE, Experiment, Recipe, stored_experiment, stored_study
 from algocapture.store import RunFolder
+from algocapture.store.sweep import check_name, sweep_runs
 from algocapture.studies import Study
 
 Held = TypeVar("Held", Experiment, Study)
@@ -27,13 +28,28 @@ Held = TypeVar("Held", Experiment, Study)
 
 @dataclass(frozen=True)
 class Loaded:
-    """The experiments of a recipe by name ("" if there is only one), or its study, and the user's
-    file."""
+    """The experiment of a recipe under the name "", or those of its sweep by their names, or its
+    study; and the user's file."""
 
     name: str
     experiments: dict[str, Experiment]
     recipe: Recipe | None
     study: Study | None = None
+
+    @property
+    def is_sweep(self) -> bool:
+        return "" not in self.experiments and self.study is None
+
+    def select(self, wanted: tuple[str, ...]) -> Loaded:
+        """The sweep of these of the experiments alone."""
+        for name in wanted:
+            if name not in self.experiments or not self.is_sweep:
+                known = ", ".join(filter(None, self.experiments)) or "a single one"
+                raise ConfigError(
+                    f"--only {name!r}: the experiments of {self.name} are {known}"
+                    f"{nearest(name, self.experiments)}"
+                )
+        return replace(self, experiments={n: self.experiments[n] for n in wanted})
 
     def only(self) -> Experiment:
         """The one experiment of the recipe."""
@@ -96,10 +112,27 @@ def load_run(
     if recipe is None:
         return changed(stored_experiment(run), changes), None
     loaded = load(recipe, changes)
+    return _as_held(loaded, run, changes), loaded.recipe
+
+
+def load_sweep(
+    folder: Path, recipe: str | None, changes: tuple[str, ...] = ()
+) -> tuple[dict[str, Experiment], Recipe | None]:
+    """The experiments of a sweep's runs by name, as `load_run` finds each."""
+    runs = {name: RunFolder(folder / name) for name in sweep_runs(folder)}
+    if recipe is None:
+        held = {name: changed(stored_experiment(run), changes) for name, run in runs.items()}
+        return held, None
+    loaded = load(recipe, changes)
+    return {name: _as_held(loaded, run, changes) for name, run in runs.items()}, loaded.recipe
+
+
+def _as_held(loaded: Loaded, run: RunFolder, changes: tuple[str, ...]) -> Experiment:
+    """The file's experiment with the seeds and limits of the run, or as they are changed now."""
     held = {name: from_json(value, name) for name, value in run.extension.items()}
     experiment = replace(loaded.of(run), **held)
     free = tuple(change for change in changes if change.partition("=")[0].split(".")[0] in FREE)
-    return changed(experiment, free), loaded.recipe
+    return changed(experiment, free)
 
 
 def of_run(run: RunFolder, recipe: str | None, changes: tuple[str, ...] = ()) -> Experiment:
@@ -157,7 +190,7 @@ def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
     if isinstance(made, Experiment):
         return {"": made}
     if isinstance(made, dict) and made and all(isinstance(e, Experiment) for e in made.values()):
-        return {str(key): held for key, held in made.items()}
+        return {check_name(key): held for key, held in made.items()}
     raise ConfigError(
         f"experiment() of {name} returned {type(made).__name__}: return an Experiment, "
         "or a dict of names and Experiments"

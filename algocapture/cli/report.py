@@ -7,8 +7,17 @@ from typing import Literal
 
 import click
 
-from algocapture.report import PAGE, summarise, write_figures, write_page
+from algocapture.report import (
+    PAGE,
+    Summary,
+    summarise,
+    summarise_sweep,
+    write_figures,
+    write_page,
+)
+from algocapture.report.together import is_pac
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.sweep import sweep_runs
 
 
 @click.command()
@@ -26,7 +35,7 @@ def report(
     figures: Path | None,
     axes: Literal["log", "linear"],
 ) -> None:
-    """Write one self-contained HTML page about the run in DIR; several runs are compared.
+    """Write one self-contained HTML page about the run in DIR; several, or a sweep, are compared.
 
     Runs need not be finished, and the page is made for one seed too: it then says why there is
     no verdict.
@@ -37,7 +46,7 @@ def report(
         for folder in folders:
             _study(folder)
         return
-    summaries = [summarise(folder) for folder in folders]
+    summaries = [s for folder in folders for s in _summaries(folder)]
     if out is None:
         out = folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
     click.echo(f"page: {write_page(summaries, out, axes)}")
@@ -46,8 +55,14 @@ def report(
         click.echo(f"figures: {len(written)} files in {figures}")
 
 
+def _summaries(folder: Path) -> list[Summary]:
+    if not sweep_runs(folder):
+        return [summarise(folder)]
+    return [s for s in summarise_sweep(folder) if not is_pac(s)]  # a replication has no curve
+
+
 def _is_study(folder: Path) -> bool:
-    return RunFolder(folder).is_study
+    return not sweep_runs(folder) and RunFolder(folder).is_study
 
 
 def _study(folder: Path) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 from algocapture.cli.driving import go
-from algocapture.cli.loading import load_run, load_study
+from algocapture.cli.loading import load_run, load_study, load_sweep
 from algocapture.cli.run import LAUNCHERS, SINKS
 from algocapture.cli.studying import go_study
+from algocapture.cli.sweeping import go_sweep
 from algocapture.store import RunFolder
+from algocapture.store.sweep import sweep_runs
 
 
 @click.command()
@@ -33,10 +35,13 @@ def resume(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Continue the run in FOLDER from its last checkpoint.
+    """Continue the run in FOLDER, or all runs of a sweep, from their last checkpoints.
 
     With --set, more seeds, a larger size or larger limits extend a finished run.
     """
+    if sweep_runs(folder):
+        experiments, user = load_sweep(folder, recipe, changes)
+        return go_sweep(experiments, folder, user, launcher, time_limit, quiet, as_json, sinks)
     run = RunFolder(folder)
     if run.is_study:
         study, user = load_study(run, recipe, changes)

@@ -12,6 +12,7 @@ from algocapture.cli.driving import announce, go
 from algocapture.cli.loading import Loaded, load
 from algocapture.cli.output import print_json
 from algocapture.cli.studying import go_study, plan_study
+from algocapture.cli.sweeping import go_sweep
 from algocapture.config import digest, to_json
 from algocapture.experiment import Experiment, estimate
 
@@ -27,6 +28,7 @@ SINKS = ("tensorboard", "wandb", "mlflow")
 @click.option("--launcher", type=click.Choice(LAUNCHERS), help="[processes on CPU, else inline]")
 @click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE",
               help="Change any field, such as task.vocab=32 or limits.largest=500.")  # fmt: skip
+@click.option("--only", multiple=True, metavar="NAME", help="Of a sweep, these runs alone.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Then stop, resumable.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
 @click.option("--sink", "sinks", multiple=True, type=click.Choice(SINKS), help="Log there too.")
@@ -39,6 +41,7 @@ def run(
     device: str | None,
     launcher: str | None,
     changes: tuple[str, ...],
+    only: tuple[str, ...],
     time_limit: float | None,
     sinks: tuple[str, ...],
     dry_run: bool,
@@ -47,6 +50,8 @@ def run(
 ) -> int:
     """Run RECIPE, a name (`algocapture recipes`) or a Python file of your own.
 
+    A recipe of several experiments is a sweep: their units run side by side, each experiment
+    in a folder of its name.
     A file is run as Python: only run files that you trust. A run that was stopped is continued
     by the same command or by `algocapture resume`.
     """
@@ -61,20 +66,16 @@ def run(
             plan_study(study, folder, as_json)
             return 0
         return go_study(study, folder, loaded.recipe, launcher, time_limit, quiet, as_json)
-    folders = _folders(loaded, out)
+    if only:
+        loaded = loaded.select(only)
+    folder = out or _base(loaded)
     if dry_run:
-        _plan(loaded, folders, as_json)
+        _plan(loaded, {name: folder / name for name in loaded.experiments}, as_json)
         return 0
-    statuses = [
-        go(held, folders[name], loaded.recipe, launcher, time_limit, quiet, as_json, sinks)
-        for name, held in loaded.experiments.items()
-    ]
-    return max(statuses)
-
-
-def _folders(loaded: Loaded, out: Path | None) -> dict[str, Path]:
-    base = out or _base(loaded)
-    return {name: base / name for name in loaded.experiments}
+    rest = (folder, loaded.recipe, launcher, time_limit, quiet, as_json, sinks)
+    if loaded.is_sweep:
+        return go_sweep(loaded.experiments, *rest)
+    return go(loaded.only(), *rest)
 
 
 def _base(loaded: Loaded) -> Path:

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from algocapture.cli.output import print_json
-from algocapture.report import Summary, summarise
-from algocapture.report.together import is_pac, pac, pac_json, together
+from algocapture.report import Summary, summarise, summarise_sweep
+from algocapture.report.together import by_delta, is_pac, pac, pac_json, together
 from algocapture.stats import Deltas
 from algocapture.store import StoreError
+from algocapture.store.sweep import sweep_runs
 
 
 @click.command()
@@ -21,8 +22,11 @@ def verdict(folders: tuple[Path, ...], as_json: bool) -> None:
     """Judge the run in DIR, finished or not.
 
     Runs that differ in nothing but delta are judged together as well: the definition asks for
-    every small delta.
+    every small delta. Of a sweep, every run is judged, and those that differ in delta together.
     """
+    if len(folders) == 1 and sweep_runs(folders[0]):
+        _sweep(folders[0], as_json)
+        return
     summaries = [summarise(folder) for folder in folders]
     if len(summaries) == 1:
         conclude(summaries[0], as_json)
@@ -40,6 +44,33 @@ def verdict(folders: tuple[Path, ...], as_json: bool) -> None:
         click.echo(f"Not judged together: {reason}")
     else:
         _print_whole(whole)
+
+
+def _sweep(folder: Path, as_json: bool) -> None:
+    summaries = summarise_sweep(folder)
+    curved = [s for s in summaries if not is_pac(s)]
+    groups = by_delta([s for s in curved if s.judged[0] is not None])
+    named = {", ".join(s.path.name for s in group): together(group) for group in groups}
+    if as_json:
+        runs = {s.path.name: _judged(s) for s in summaries}
+        deltas = {names: whole.to_json() for names, whole in named.items()}
+        print_json({"runs": runs, "together": deltas})
+        return
+    for summary in summaries:
+        click.echo(f"{summary.path.name}: ", nl=False)
+        if not is_pac(summary) and summary.judged[0] is None:
+            click.echo(f"No verdict: {summary.judged[1]}")
+        else:
+            conclude(summary, False)
+    for names, whole in named.items():
+        click.echo(f"\n{names}:")
+        _print_whole(whole)
+
+
+def _judged(summary: Summary) -> dict[str, object]:
+    if not is_pac(summary) and summary.judged[0] is None:
+        return {"outcome": None, "reason": summary.judged[1]}
+    return to_json(summary)
 
 
 def conclude(summary: Summary, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from algocapture.experiment.exporting import export_model, load_exported
 from algocapture.experiment.measuring import conduct, measure_part, stored_study, unmeasured
 from algocapture.experiment.probing import evaluate, load_model, stored_experiment
 from algocapture.experiment.sinks import Sink
+from algocapture.experiment.sweep import Swept, sweep
 from algocapture.experiment.unit import work
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Experiment",
     "Recipe",
     "Sink",
+    "Swept",
     "UnitsFailed",
     "conduct",
     "drive",
@@ -25,6 +27,7 @@ __all__ = [
     "measure_part",
     "stored_experiment",
     "stored_study",
+    "sweep",
     "unfinished",
     "unmeasured",
     "work",

@@ -67,22 +67,40 @@ def drive(
         ) as run,
     ):
         begun = time.time()
-        units = [
-            Unit(
-                name=f"unit-{unit:03d}",
-                call=partial(_call, run, experiment, unit, stop),
-                argv=argv(run, unit, recipe),
-                threads=experiment.threads,
-            )
-            for unit in unfinished(run, experiment)
-        ]
-        outcomes = launcher.run(units, watch, stop)
-        complete = not unfinished(run, experiment)
-        write_meta(run, experiment, begun, outcomes)
-        if complete:
-            run.write_result()
+        left = unfinished(run, experiment)
+        outcomes = launcher.run(units_of(run, experiment, left, recipe, stop), watch, stop)
+        complete = conclude(run, experiment, begun, outcomes)
     if failed := [o for o in outcomes if o.code not in (DONE, INTERRUPTED)]:
         raise UnitsFailed(failed)
+    return complete
+
+
+def units_of(
+    run: RunFolder,
+    experiment: Experiment,
+    left: list[int],
+    recipe: Recipe | None,
+    stop: Callable[[], bool],
+    within: str = "",
+) -> list[Unit]:
+    """The units that are left, as work for a launcher; `within` is put before their names."""
+    return [
+        Unit(
+            name=f"{within}unit-{unit:03d}",
+            call=partial(_call, run, experiment, unit, stop),
+            argv=argv(run, unit, recipe),
+            threads=experiment.threads,
+        )
+        for unit in left
+    ]
+
+
+def conclude(run: RunFolder, experiment: Experiment, begun: float, outcomes: list[Outcome]) -> bool:
+    """The end of a session: meta.json and, when nothing is left, result.json; is it complete?"""
+    complete = not unfinished(run, experiment)
+    write_meta(run, experiment, begun, outcomes)
+    if complete:
+        run.write_result()
     return complete
 
 
@@ -124,9 +142,14 @@ def write_meta(
     session = environment(experiment) | {
         "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
         "seconds": round(time.time() - begun, 1),
-        "units": {o.name: {"code": o.code, "tries": o.tries} for o in outcomes},
+        "units": {o.name: _ended(o) for o in outcomes},
     }
     run.write_meta({"sessions": [*run.read_meta().get("sessions", []), session]})
+
+
+def _ended(outcome: Outcome) -> dict[str, Any]:
+    failed = outcome.code not in (DONE, INTERRUPTED)
+    return {"code": outcome.code, "tries": outcome.tries} | ({"log": outcome.log} if failed else {})
 
 
 def environment(experiment: Experiment | Study) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from algocapture.report.figures import (
     figure_unadapted,
 )
 from algocapture.report.html import page, render
-from algocapture.report.summary import Summary, summarise
+from algocapture.report.summary import Summary, summarise, summarise_sweep
 
 __all__ = [
     "PAGE",
@@ -22,6 +22,7 @@ __all__ = [
     "page",
     "render",
     "summarise",
+    "summarise_sweep",
     "write_figures",
     "write_page",
 ]

@@ -23,6 +23,7 @@ from algocapture.report.figures import (
     figure_exponent,
     figure_unadapted,
 )
+from algocapture.report.matrix import matrix
 from algocapture.report.style import inline, short
 from algocapture.report.summary import Summary, summarise
 
@@ -53,6 +54,7 @@ def render(summaries: Sequence[Summary], scale: Scale = "log") -> str:
         figures=_shown(summaries, scale),
         differences=tables.differences(summaries),
         deltas=tables.deltas(summaries),
+        matrix=matrix(summaries),
     )
 
 

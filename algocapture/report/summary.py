@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from algocapture.stats import Curve, Facts, Verdict, judge
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.sweep import sweep_runs
 
 Stage = dict[str, Any]
 PAC = "PacReplication"
@@ -94,6 +96,21 @@ def _baselines(stages: list[Stage], size: int) -> dict[str, float]:
     return {n: float(np.mean([errors[n] for errors in there if n in errors])) for n in names}
 
 
+class NothingDecidedError(StoreError):
+    """A run without a stage yet."""
+
+
+def summarise_sweep(path: Path) -> list[Summary]:
+    """The runs of a sweep with a decided stage; a damaged one is a StoreError."""
+    found = []
+    for name in sweep_runs(path):
+        with contextlib.suppress(NothingDecidedError):
+            found.append(summarise(path / name))
+    if not found:
+        raise NothingDecidedError(f"no run of the sweep {path} has a decided stage yet")
+    return found
+
+
 def summarise(path: Path | str) -> Summary:
     """Read a run, finished or not; damaged files are a StoreError."""
     run = RunFolder(path)
@@ -104,7 +121,9 @@ def summarise(path: Path | str) -> Summary:
         for stage in of:
             _check(seed, stage)
     if not any(stages.values()):
-        raise StoreError(f"{run.path} has no decided stage yet: `algocapture resume` continues it")
+        raise NothingDecidedError(
+            f"{run.path} has no decided stage yet: `algocapture resume` continues it"
+        )
     complete = run.read_result() == run.result_of(stages)
     notes = [name for name in run.notes() if name.startswith("eval-")]
     evaluations = [row for name in notes for row in run.read_note(name)]

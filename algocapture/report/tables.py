@@ -8,12 +8,12 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from algocapture.config import difference
 from algocapture.ledger import ACCOUNTS
-from algocapture.report.rows import plain
+from algocapture.report.rows import names, plain
 from algocapture.report.style import short
 from algocapture.report.summary import Summary
-from algocapture.stats import Verdict, judge_deltas
+from algocapture.report.together import by_delta, together
+from algocapture.stats import Verdict
 
 MOST_STAGES = 300  # rows of the tables of stages, on one page
 
@@ -64,8 +64,8 @@ def facts(s: Summary, verdict: Verdict | None) -> list[tuple[str, str, str]]:
     if verdict is not None:
         low, high = verdict.interval
         if math.isfinite(verdict.exponent):
-            interval = f"{verdict.confidence:.0%} interval {_minus(low)} to {_minus(high)}"
-            found.insert(0, ("Exponent κ", _minus(verdict.exponent), interval))
+            interval = f"{verdict.confidence:.0%} interval {signed(low)} to {signed(high)}"
+            found.insert(0, ("Exponent κ", signed(verdict.exponent), interval))
         sizes = f"{verdict.sizes[0]:g} to {verdict.sizes[1]:g}"
         found.append(("Sizes T", sizes, f"{verdict.decades:.2f} decades"))
         found.append(("Seeds", str(verdict.seeds), f"sd of κ over seeds {verdict.seed_sd:.2g}"))
@@ -97,8 +97,8 @@ def _line(s: Summary, verdict: Verdict | None) -> dict[str, str]:
     if verdict is not None:
         low, high = verdict.interval
         line |= {
-            "κ": _minus(verdict.exponent),
-            "interval": f"{_minus(low)} to {_minus(high)}",
+            "κ": signed(verdict.exponent),
+            "interval": f"{signed(low)} to {signed(high)}",
             "sizes": f"{verdict.sizes[0]:g} to {verdict.sizes[1]:g}",
             "C₀": short(verdict.guide.cost),
         }
@@ -178,22 +178,15 @@ def differences(summaries: Sequence[Summary]) -> list[dict[str, Any]]:
     ]
 
 
-def deltas(summaries: Sequence[Summary]) -> str:
-    """One sentence over runs that differ in delta alone, as the definition asks for every delta."""
-    if len({s.delta for s in summaries}) < 2 or len({s.delta for s in summaries}) < len(summaries):
-        return ""
-    first = summaries[0]
-    for s in summaries[1:]:
-        lines = difference(first.identity, s.identity)
-        if any(not line.startswith("protocol.delta:") for line in lines):
-            return ""
-    if any(s.judged[0] is None for s in summaries):
-        return ""
-    curves = {s.delta: s.curves() for s in summaries}
-    margin, confidence = first.identity["margin"], first.identity["confidence"]
-    return judge_deltas(
-        curves, margin, confidence, {s.delta: s.facts() for s in summaries}
-    ).sentence
+def deltas(summaries: Sequence[Summary]) -> list[str]:
+    """A sentence for each group of runs that differ in delta alone: the definition asks for every
+    delta."""
+    judged = [s for s in summaries if s.judged[0] is not None]
+    named = dict(zip((s.path for s in summaries), names(summaries), strict=True))
+    return [
+        f"{', '.join(named[s.path] for s in group)}: {together(group).sentence}"
+        for group in by_delta(judged)
+    ]
 
 
 def power(number: float) -> str:
@@ -205,7 +198,7 @@ def power(number: float) -> str:
     return f"{digits} × 10{raised}"
 
 
-def _minus(value: float) -> str:
+def signed(value: float) -> str:
     return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "\u2212")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from algocapture.config import difference
+from algocapture.config import difference, digest
 from algocapture.report.summary import PAC, Summary
 from algocapture.stats import Deltas, judge_deltas
 from algocapture.stats.pac import Replicate, Statement, statements
@@ -29,6 +29,14 @@ def together(summaries: Sequence[Summary]) -> Deltas:
         first.identity["confidence"],
         {delta: summary.facts() for delta, summary in by_delta.items()},
     )
+
+
+def by_delta(summaries: Sequence[Summary]) -> list[list[Summary]]:
+    """The groups of runs that `together` judges: the same but for delta, no delta twice."""
+    groups: dict[str, list[Summary]] = {}
+    for summary in summaries:
+        groups.setdefault(digest(_but_delta(summary)), []).append(summary)
+    return [group for group in groups.values() if len(group) == len({s.delta for s in group}) > 1]
 
 
 def _but_delta(summary: Summary) -> dict[str, Any]:
