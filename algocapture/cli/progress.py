@@ -26,6 +26,17 @@ class Row:
     state: str = "waits"
     begun: float = 0.0
     first: int = 0  # stages that were decided before this session
+    paced: tuple[int, int, float] = (-1, 0, 0.0)  # stage, samples and time where a pace begins
+    pace: float = 0.0  # samples a second, looks included
+
+    def at(self, stage: int, size: int, samples: int) -> None:
+        """The seed stands here now."""
+        self.stage, self.size, self.samples = stage, size, samples
+        now = time.monotonic()
+        if self.paced[0] != stage:
+            self.paced = (stage, samples, now)
+        elif samples > self.paced[1] and now > self.paced[2]:
+            self.pace = (samples - self.paced[1]) / (now - self.paced[2])
 
 
 class Progress:
@@ -69,10 +80,10 @@ class Progress:
             row.begun, row.first = time.monotonic(), event.get("stage", 0)
         match event["event"]:
             case "train":
-                row.stage, row.size = event["stage"], event["size"]
-                row.samples, row.state = event["samples"], "trains"
+                row.at(event["stage"], event["size"], event["samples"])
+                row.state = "trains"
             case "look":
-                row.stage, row.size, row.samples = event["stage"], event["size"], event["samples"]
+                row.at(event["stage"], event["size"], event["samples"])
                 row.error = f"{event['error']:.3f} [{event['low']:.3f}, {event['high']:.3f}]"
                 row.state = "looks"
             case "stage":
@@ -94,14 +105,14 @@ class Progress:
 
     def _table(self) -> Table:
         table = Table(box=None)
-        for name in ("seed", "stage", "T", "samples", "P", "error [95%]", "left"):
+        for name in ("seed", "stage", "T", "samples", "P", "error [95%]", "samples/s", "left"):
             table.add_column(name, justify="right")
         table.add_column("")
         for seed, row in self.rows.items():
             stage = f"{min(row.stage + 1, len(self.sizes))}/{len(self.sizes)}"
             table.add_row(
                 str(seed), stage, str(row.size or ""), f"{row.samples:,}", f"{row.spent:,}",
-                row.error, self._left(row), row.state,
+                row.error, f"{row.pace:,.0f}" if row.pace else "", self._left(row), row.state,
             )  # fmt: skip
         return table
 

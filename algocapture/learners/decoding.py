@@ -86,5 +86,8 @@ def first_scored(task: Task, batch: Batch) -> int:
 
 
 def _as_batch(text: Tensor) -> Batch:
-    """A prompt as a batch whose targets say only that an id is wanted at every position."""
+    """A prompt as a batch whose targets say only that an id is wanted at every position.
+
+    Where a member wrote no class (its logits were not numbers) it reads class 0."""
+    text = text.clamp(min=0)
     return Batch(text, torch.zeros_like(text), torch.zeros_like(text, dtype=torch.bool), 1)

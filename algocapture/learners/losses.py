@@ -16,6 +16,7 @@ from algocapture.types import Batch
 
 ValueLoss = Literal["squared", "smooth"]
 IGNORED = -100
+NO_CLASS = -1  # the answer of a module whose logits are not numbers: it is never right
 
 
 def total_loss(outputs: Tensor, batch: Batch, value_loss: ValueLoss) -> Tensor:
@@ -46,11 +47,17 @@ def _losses(
 
 
 def answers(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Class ids, or values for targets that are values; shape of the targets."""
+    """Class ids, or values for targets that are values; shape of the targets.
+
+    A NaN is the largest logit to torch: without care, a module that has diverged would answer
+    with class 0, and be right whenever that is.
+    """
     if not is_logits(outputs, targets):
         return outputs.float()
-    ids = outputs.argmax(-1)
-    return ids.to(targets.dtype) if targets.is_floating_point() else ids
+    top, ids = outputs.max(-1)
+    if targets.is_floating_point():
+        return ids.to(targets.dtype).masked_fill(top.isnan(), torch.nan)
+    return ids.masked_fill(top.isnan(), NO_CLASS)
 
 
 def is_logits(outputs: Tensor, targets: Tensor) -> bool:

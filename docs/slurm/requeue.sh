@@ -14,7 +14,8 @@ shift 2
 
 # SLURM sends SIGUSR1 to this step two minutes before the time limit: the run then writes its
 # checkpoint and ends with exit code 3. The same command continues it.
-srun algocapture run "$recipe" --out "$folder" "$@"
+# srun takes no --cpus-per-task from the job by itself (since SLURM 22.05).
+srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" algocapture run "$recipe" --out "$folder" "$@"
 code=$?
 if [ "$code" -eq 3 ]; then
   echo "interrupted: job $SLURM_JOB_ID goes back into the queue"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,7 @@ from algocapture.cli import driving, main
 from algocapture.cli.progress import Progress
 from algocapture.experiment import drive
 from algocapture.launch import Inline
+from algocapture.store import RunFolder
 from tests.experiment.tiny import tiny
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,10 +96,18 @@ def test_a_signal_ends_a_run_that_the_printed_command_continues(
     assert (folder / "result.json").read_bytes() == uninterrupted
 
 
-def test_a_time_limit_does_the_same(call: Call, tmp_path: Path, uninterrupted: bytes) -> None:
+def test_a_time_limit_does_the_same(
+    call: Call, tmp_path: Path, uninterrupted: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that moves one second whenever it is asked, whatever machine this is."""
     words = ("run", str(tmp_path / "recipe.py"), "--out", str(tmp_path / "run"), "--set", "root=0")
-    status, shown = call(*words, "--launcher", "inline", "--time-limit", "0.05")
+    with monkeypatch.context() as patch:
+        clock = SimpleNamespace(monotonic=itertools.count().__next__)
+        patch.setattr("algocapture.launch.stop.time", clock)
+        status, shown = call(*words, "--launcher", "inline", "--time-limit", "8")
     assert status == 3
+    assert RunFolder(tmp_path / "run").seeds() == []  # the first unit was stopped in training
+    assert (tmp_path / "run" / "unit-000" / "checkpoint-00000001.safetensors").exists()
     assert shown.splitlines()[-1].endswith("--recipe " + words[1] + " --set root=0")
     assert call(*words, "--launcher", "inline")[0] == 0  # the same command also continues
     assert (tmp_path / "run" / "result.json").read_bytes() == uninterrupted
@@ -112,32 +123,47 @@ def cluster(tmp_path: Path) -> dict[str, str]:
     """An environment with stand-ins for SLURM: srun runs the command, scontrol takes notes."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    program(programs / "srun", f'echo $$ > {tmp_path}/step; exec "$@"\n')
+    program(programs / "srun", f'echo "$1" > {tmp_path}/asked; shift; exec "$@"\n')
     program(programs / "scontrol", f'echo "$@" >> {tmp_path}/requeued\n')
     program(programs / "algocapture", f'exec {sys.executable} -m algocapture "$@"\n')
     path = f"{programs}:{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "4711"}
+    job = {"SLURM_JOB_ID": "4711", "SLURM_CPUS_PER_TASK": "4"}
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)} | job
+
+
+SIGNALLED = """
+import os, signal
+from pathlib import Path
+from algocapture.cli.progress import Progress
+
+watch, told = Progress.watch, Path({told!r})
+
+
+def telling(self, unit, event):
+    watch(self, unit, event)
+    if event["event"] == "look" and event["samples"] > 0 and not told.exists():
+        told.touch()
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+
+Progress.watch = telling
+"""
 
 
 @SLOW  # two starts of Python and torch
 def test_the_slurm_script_requeues_itself(
     tmp_path: Path, cluster: dict[str, str], uninterrupted: bytes
 ) -> None:
-    (tmp_path / "recipe.py").write_text(RECIPE)
+    (tmp_path / "recipe.py").write_text(RECIPE + SIGNALLED.format(told=str(tmp_path / "told")))
     folder = tmp_path / "run"
     job = ["bash", str(ROOT / "docs/slurm/requeue.sh"), str(tmp_path / "recipe.py"), str(folder)]
     job += ["--launcher", "inline", "--quiet"]
-    with subprocess.Popen(job, env=cluster, cwd=ROOT, stdout=-1, stderr=-1) as first:
-        deadline = time.monotonic() + 60
-        while not (folder / "unit-000").exists():
-            assert first.poll() is None, first.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        os.kill(int((tmp_path / "step").read_text()), signal.SIGUSR1)
-        first.communicate(timeout=60)
-    assert first.returncode == 3
+    turn = partial(subprocess.run, job, env=cluster, cwd=ROOT, capture_output=True, timeout=300)
+    first = turn()
+    assert first.returncode == 3, first.stderr
     assert (tmp_path / "requeued").read_text() == "requeue 4711\n"
-    second = subprocess.run(job, env=cluster, cwd=ROOT, capture_output=True, timeout=60)
+    assert (tmp_path / "asked").read_text() == "--cpus-per-task=4\n"
+    second = turn()
     assert second.returncode == 0, second.stderr
     assert (tmp_path / "requeued").read_text() == "requeue 4711\n"
     assert (folder / "result.json").read_bytes() == uninterrupted

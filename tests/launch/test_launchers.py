@@ -1,5 +1,7 @@
 """Launchers: same outcomes wherever units run; deaths are retried, failures collected."""
 
+import contextlib
+import importlib
 import json
 import os
 import signal
@@ -10,6 +12,7 @@ import time
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +29,7 @@ from algocapture.launch import (
     exit_code,
 )
 
+stopping = importlib.import_module("algocapture.launch.stop")
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCHERS = [Inline(), Processes(cores=2)]
 PRELUDE = "from algocapture.launch import connect, Stop\nimport os, sys, time, signal\n"
@@ -141,11 +145,17 @@ def test_a_command_that_does_not_exist():
     assert "No such file" in outcome.log
 
 
+# Ends when as many have begun as may run at once, however slowly they start; then waits a little,
+# so that one too many would be seen.
 THREADS = """
-    emit = connect()
-    emit({"event": "at", "begin": time.time(), "omp": os.environ["OMP_NUM_THREADS"]})
-    time.sleep(0.3)
-    emit({"event": "at", "end": time.time()})
+    emit, folder = connect(), {folder!r}
+    emit({{"event": "at", "begin": time.monotonic(), "omp": os.environ["OMP_NUM_THREADS"]}})
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    deadline = time.monotonic() + 60
+    while len(os.listdir(folder)) < {at_once} and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    emit({{"event": "at", "end": time.monotonic()}})
 """
 
 
@@ -153,7 +163,7 @@ THREADS = """
     ("cores", "threads", "number", "begin"),
     [(2, 1, 5, 2), (2, 1, 3, 3), (2, 2, 3, 1), (1, 4, 3, 1), (1, 1, 3, 1)],
 )
-def test_as_many_at_once_as_cores_allow(cores, threads, number, begin):
+def test_as_many_at_once_as_cores_allow(cores, threads, number, begin, tmp_path):
     """And a rest that would leave a core idle in a turn of its own joins the turn before."""
     moments = []
 
@@ -163,7 +173,8 @@ def test_as_many_at_once_as_cores_allow(cores, threads, number, begin):
         if event["event"] == "at":
             moments.append((event.get("begin") or event["end"], 1 if "begin" in event else -1))
 
-    Processes(cores).run([one(THREADS, threads)] * number, watch)
+    body = THREADS.format(folder=str(tmp_path), at_once=begin)
+    Processes(cores).run([one(body, threads)] * number, watch)
     changes = [change for _, change in sorted(moments)]
     assert changes.index(-1) == begin
     running = list(accumulate(changes))
@@ -238,10 +249,11 @@ def test_no_worker_outlives_a_killed_driver():
     with driver:
         worker = Path("/proc", driver.stdout.readline().decode().strip(), "stat")
         driver.kill()
-    deadline = time.monotonic() + 20
-    while worker.exists() and worker.read_text().split()[2] != "Z":  # Z: not yet waited for
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    deadline = time.monotonic() + 60
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # gone and waited for
+        while worker.read_text().split()[2] != "Z":  # gone, but not yet waited for
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
@@ -262,10 +274,13 @@ def test_a_second_interrupt_is_not_patient():
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_time_limit():
-    stop = Stop(0.05)
+def test_time_limit(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    stop = Stop(2.0)
+    now[0] = 101.9
     assert not stop()
-    time.sleep(0.06)
+    now[0] = 102.0
     assert stop()
     assert stop.why == "time limit"
     with pytest.raises(ValueError, match="seconds must be at least 0"):

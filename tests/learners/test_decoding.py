@@ -71,3 +71,18 @@ def test_other_tasks_are_refused():
     data = Induction(vocab=8).sample(9, 2, torch_generator(Seed(0)))
     with pytest.raises(ValueError, match="Induction is not autoregressive"):
         decoded_error(Induction(vocab=8), Oracle(), [data, None])
+
+
+class Diverged(Oracle):
+    """Its logits are not numbers, so that it has no answer; what it reads is always a token."""
+
+    def answer(self, member, batch):
+        assert (batch.inputs >= 0).all()
+        return Prediction(torch.full_like(batch.inputs, -1), flops=1)
+
+
+def test_a_member_that_has_diverged_decodes_nothing_right():
+    data = TASK.sample(3, 200, torch_generator(Seed(0)))
+    assert (data.inputs[:, :3] == 0).all(1).any()  # class 0 throughout would be right somewhere
+    errors, _ = decoded_error(TASK, Diverged(), [data, None])
+    assert errors.all()

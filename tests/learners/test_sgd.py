@@ -206,6 +206,23 @@ def test_classes_of_values_learn_log_likelihood_and_the_last_means_or_more():
     assert torch.equal(answers(logits, targets), logits.argmax(-1).float())
 
 
+def test_a_module_that_has_diverged_is_never_right():
+    """torch's argmax of NaNs is class 0: a module of NaNs would be right wherever that is."""
+    logits = torch.tensor([[0.0, 1.0], [torch.nan, 1.0], [1.0, torch.nan], [torch.inf, 0.0]])
+    assert logits.argmax(-1).tolist() == [1, 0, 1, 0]
+    for dtype in (torch.long, torch.float32):
+        given = answers(logits, torch.zeros(4, dtype=dtype))
+        for truth in (0, 1):
+            data = Batch(torch.zeros(4, 1), torch.full((4,), truth, dtype=dtype),
+                         torch.ones(4, dtype=torch.bool), 1)  # fmt: skip
+            assert LastToken().error(given, data).tolist() == [1.0 - truth, 1.0, 1.0, truth]
+
+
+def test_ties_go_to_the_first_class():
+    logits = torch.randint(0, 3, (500, 40), generator=torch_generator(Seed(1))).float()
+    assert torch.equal(answers(logits, torch.zeros(500).long()), logits.argmax(-1))
+
+
 @pytest.mark.parametrize("shape", [(4, 1), (4, 2, 3), (3,), ()])
 def test_outputs_of_a_wrong_shape_are_refused(shape):
     with pytest.raises(ValueError, match="outputs have shape"):

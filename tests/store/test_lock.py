@@ -38,7 +38,7 @@ HOLD = """
     from algocapture.store.lock import Lock
     with Lock(Path(sys.argv[1])):
         print("held", flush=True)
-        time.sleep(60)
+        time.sleep(600)
 """
 
 
@@ -81,13 +81,11 @@ def test_elsewhere_is_judged_by_the_counter(tmp_path, change):
     def advance(message):
         # What its heartbeat would do while we watch.
         beats.append(message)
+        put(tmp_path, 9, replace(elsewhere, counter=len(beats)))
         os.utime(tmp_path / ".lock-000009", (0, 0))  # file times never decide
-        import threading
-
-        threading.Timer(0.05, put, (tmp_path, 9, replace(elsewhere, counter=len(beats)))).start()
 
     with pytest.raises(LockedError, match="in use by process"):
-        Lock(tmp_path, patience=0.5, notify=advance).__enter__()
+        Lock(tmp_path, patience=60, notify=advance).__enter__()  # until it moves, and no longer
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"host": 1}', "\xff", "[" * 10_000])
@@ -99,9 +97,11 @@ def test_an_unreadable_lock_is_judged_by_not_moving(tmp_path, content):
 
 
 def test_the_counter_advances_while_held(tmp_path):
+    deadline = time.monotonic() + 60
     with Lock(tmp_path, beat=0.01):
-        time.sleep(0.2)
-        assert json.loads((tmp_path / ".lock-000001").read_text())["counter"] >= 3
+        while json.loads((tmp_path / ".lock-000001").read_text())["counter"] < 3:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
     held = json.loads((tmp_path / ".lock-000001").read_text())
     assert held["released"]
 
@@ -121,7 +121,7 @@ def test_waiting_for_a_holder_that_ends(tmp_path):
     lock = Lock(tmp_path)
     lock.__enter__()
     threading.Timer(0.2, lock.__exit__, (None, None, None)).start()
-    with Lock(tmp_path, wait=10):
+    with Lock(tmp_path, wait=60):
         pass
 
 
@@ -133,7 +133,7 @@ RACE = """
     os.read(0, 1)  # all start when the pipe closes
     for _ in range(40):
         try:
-            with Lock(folder / "run", wait=5):
+            with Lock(folder / "run", wait=300):
                 fd = os.open(folder / "inside", os.O_CREAT | os.O_EXCL)  # fails if not alone
                 os.close(fd)
                 with open(folder / "count", "a") as file:
