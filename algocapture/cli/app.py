@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -82,10 +86,29 @@ def algocapture_command() -> None:
     """Has a neural network captured an algorithm, or does it interpolate its training sizes?"""
 
 
+RESUMABLE = ("run", "resume")
+
+
+@contextmanager
+def _resumable(args: list[str]) -> Iterator[None]:
+    """A scheduler may ask a run to end while it still imports torch, or writes its page: nothing
+    is lost then, and the exit code says so. In between `launch.Stop` answers."""
+    main_thread = threading.current_thread() is threading.main_thread()  # others have no handlers
+    heeds = main_thread and args[:1] in ([verb] for verb in RESUMABLE)
+    numbers = (signal.SIGTERM, signal.SIGUSR1) if heeds else ()
+    before = {n: signal.signal(n, lambda number, frame: os._exit(3)) for n in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; errors of ours become one line on stderr."""
     try:
-        status = algocapture_command.main(args, prog_name="algocapture", standalone_mode=False)
+        with _resumable(sys.argv[1:] if args is None else args):
+            status = algocapture_command.main(args, prog_name="algocapture", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:

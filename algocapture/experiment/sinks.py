@@ -7,9 +7,11 @@ the other library silences the sink for the rest of the run, with one message.
 from __future__ import annotations
 
 import importlib
+import os
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,31 +23,48 @@ QUEUE = 10_000  # events that may wait
 PATIENCE = 5.0  # seconds at the end for what still waits
 
 
-def _tensorboard(folder: Path) -> Log:
-    writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder))
+@contextmanager
+def _tensorboard(folder: Path) -> Iterator[Log]:
+    with importlib.import_module("torch.utils.tensorboard").SummaryWriter(str(folder)) as writer:
 
-    def log(name: str, value: float, step: int) -> None:
-        writer.add_scalar(name, value, step)
-        writer.flush()
+        def log(name: str, value: float, step: int) -> None:
+            writer.add_scalar(name, value, step)
+            writer.flush()
 
-    return log
+        yield log
 
 
-def _wandb(folder: Path) -> Log:
+@contextmanager
+def _wandb(folder: Path) -> Iterator[Log]:
+    """Offline where there are no credentials: it would ask for them on the run's terminal."""
     wandb = importlib.import_module("wandb")
-    run = wandb.init(project="algocapture", name=folder.parent.name, dir=str(folder))
-    return lambda name, value, step: run.log({name: value, "samples": step})
+    known = os.environ.get("WANDB_MODE") or wandb.login(prompt=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    with wandb.init(
+        project="algocapture",
+        name=folder.parent.stem,
+        dir=str(folder),
+        mode=None if known else "offline",
+    ) as run:
+        yield lambda name, value, step: run.log({name: value, "samples": step})
 
 
-def _mlflow(folder: Path) -> Log:
+@contextmanager
+def _mlflow(folder: Path) -> Iterator[Log]:
+    """Where MLFLOW_TRACKING_URI says, else in a database of the run's own."""
     mlflow = importlib.import_module("mlflow")
-    mlflow.set_tracking_uri(folder.absolute().as_uri())
+    if not os.environ.get("MLFLOW_TRACKING_URI"):
+        folder.mkdir(parents=True, exist_ok=True)
+        mlflow.set_tracking_uri(f"sqlite:///{folder.absolute()}/mlflow.db")
     mlflow.set_experiment("algocapture")
-    client, run = mlflow.MlflowClient(), mlflow.start_run(run_name=folder.parent.name)
-    return lambda name, value, step: client.log_metric(run.info.run_id, name, value, step=step)
+    with mlflow.start_run(run_name=folder.parent.stem) as run:
+        client = mlflow.MlflowClient()
+        yield lambda name, value, step: client.log_metric(run.info.run_id, name, value, step=step)
 
 
-SINKS: Mapping[str, Callable[[Path], Log]] = {
+Opener = Callable[[Path], AbstractContextManager[Log]]
+
+SINKS: Mapping[str, Opener] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
     "mlflow": _mlflow,
@@ -56,7 +75,7 @@ class Sink:
     """A context manager whose `watch` takes the events of a run."""
 
     def __init__(
-        self, name: str, folder: Path, notify: Notify, opened: Callable[[Path], Log] | None = None
+        self, name: str, folder: Path, notify: Notify, opened: Opener | None = None
     ) -> None:
         if opened is None and name not in SINKS:
             raise ValueError(f"sink must be one of {', '.join(SINKS)}, got {name!r}")
@@ -90,10 +109,10 @@ class Sink:
 
     def _work(self) -> None:
         try:
-            log = self._open(self.folder)
-            while not (self._ended.is_set() and self._queue.empty()):
-                _send(log, self._queue.get())
-        except Exception as error:
+            with self._open(self.folder) as log:
+                while not (self._ended.is_set() and self._queue.empty()):
+                    _send(log, self._queue.get())
+        except BaseException as error:  # a library may end in an interrupt or exit of its own
             self.notify(f"{self.name} is switched off for this run: {error!r}")
 
 

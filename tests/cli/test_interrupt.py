@@ -113,6 +113,30 @@ def test_a_time_limit_does_the_same(
     assert (tmp_path / "run" / "result.json").read_bytes() == uninterrupted
 
 
+EARLY = """
+import os, signal, sys, time
+from algocapture.cli import app
+
+def load(name):  # as if torch were being imported
+    os.kill(os.getpid(), signal.{number})
+    time.sleep(60)
+
+app.Verbs.load = staticmethod(load)
+app.main(["{verb}", "quickstart"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("verb", "number", "status"),
+    [("run", "SIGTERM", 3), ("resume", "SIGUSR1", 3), ("status", "SIGTERM", -signal.SIGTERM)],
+)
+def test_a_signal_before_the_run_has_begun(verb: str, number: str, status: int) -> None:
+    """Nothing was done and nothing is lost: whoever asked may start it again."""
+    body = EARLY.format(verb=verb, number=number)
+    done = subprocess.run([sys.executable, "-c", body], cwd=ROOT, capture_output=True, timeout=60)
+    assert done.returncode == status, done.stderr
+
+
 def program(path: Path, text: str) -> None:
     path.write_text("#!/bin/sh\n" + text)
     path.chmod(0o755)
