@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from algocapture.experiment import Experiment
+from algocapture.protocol.plan import DIVERGED
 
 
 @dataclass
@@ -93,7 +94,8 @@ class Progress:
         row.spent, row.state = event["spent"], event["outcome"]
         row.stage = event["index"] + 1
         if self._live is None and not self.quiet:
-            limit = f" by the limit on {event['limit']}" if event["limit"] else ""
+            why = event["limit"]
+            limit = f": {why}" if why == DIVERGED else f" by the limit on {why}" if why else ""
             self.note(
                 f"seed {event['seed']}  T = {event['size']:<6} {event['outcome']}{limit}  "
                 f"P = {event['spent']:,}  error {row.error}"

@@ -18,7 +18,7 @@ import torch
 import algocapture
 from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.unit import require_device, work
-from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Stop, Unit
+from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Refused, Stop, Unit
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
 from algocapture.store import RunFolder, StoreError
@@ -124,7 +124,10 @@ def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
 def _call(
     run: RunFolder, experiment: Experiment, unit: int, stop: Callable[[], bool], emit: Emit
 ) -> int:
-    return work(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
+    try:
+        return work(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
+    except StoreError as error:  # a full disk, a folder in use: a traceback would say no more
+        raise Refused(str(error)) from error
 
 
 def argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from algocapture.launch.base import (
     Emit,
     Launcher,
     Outcome,
+    Refused,
     Unit,
     exit_code,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Launcher",
     "Outcome",
     "Processes",
+    "Refused",
     "Stop",
     "Unit",
     "connect",

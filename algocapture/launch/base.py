@@ -38,6 +38,10 @@ class Outcome:
     log: str = ""  # the tail of what it printed, unless it is done
 
 
+class Refused(Exception):
+    """Ends a unit's call as bad input or a full disk ends a command: one message, code USAGE."""
+
+
 class Launcher(ABC):
     """Runs units. A failure never stops the others."""
 

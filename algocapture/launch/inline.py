@@ -11,8 +11,10 @@ from algocapture.launch.base import (
     DONE,
     FAILED,
     INTERRUPTED,
+    USAGE,
     Launcher,
     Outcome,
+    Refused,
     Unit,
     Watch,
     turn,
@@ -38,6 +40,8 @@ class Inline(Launcher):
         log = ""
         try:
             code = unit.call(partial(watch, unit.name))
+        except Refused as error:
+            code, log = USAGE, f"Error: {error}\n"
         except Exception:
             code, log = FAILED, traceback.format_exc()
         watch(unit.name, turn("ended", code, log))

@@ -1,10 +1,13 @@
 """Damage to a finished run is noticed, and repaired by entering it again."""
 
+import errno
+import os
+
 import pytest
 
-from algocapture.experiment import drive
+from algocapture.experiment import UnitsFailed, drive
 from algocapture.launch import Inline
-from algocapture.store import StoreError, verify
+from algocapture.store import StoreError, files, verify
 from tests.test_crash import EXPERIMENT
 
 
@@ -55,6 +58,24 @@ def test_all_checkpoints_and_a_stage_are_lost(finished):
     assert drive(EXPERIMENT, finished, Inline(), notify=lambda message: None)
     assert verify(finished).ok
     assert (finished / "result.json").read_bytes() == expected
+
+
+def test_a_full_disk_is_one_message_and_the_run_goes_on(finished, tmp_path, monkeypatch):
+    def full(point, path):
+        if point == "write" and path.name.startswith("checkpoint-00000002"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "fault", full)
+        with pytest.raises(
+            UnitsFailed, match=r"(?s)exit code 2 .*\nError: cannot write "
+        ) as failed:
+            drive(EXPERIMENT, tmp_path / "run", Inline())
+    assert "Traceback" not in str(failed.value)
+    assert "No space left on device" in str(failed.value)
+    assert drive(EXPERIMENT, tmp_path / "run", Inline())
+    expected = (finished / "result.json").read_bytes()
+    assert (tmp_path / "run" / "result.json").read_bytes() == expected
 
 
 def test_a_damaged_configuration_is_one_message(finished):
