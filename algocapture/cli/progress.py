@@ -94,10 +94,8 @@ class Progress:
         row.spent, row.state = event["spent"], event["outcome"]
         row.stage = event["index"] + 1
         if self._live is None and not self.quiet:
-            why = event["limit"]
-            limit = f": {why}" if why == DIVERGED else f" by the limit on {why}" if why else ""
             self.note(
-                f"seed {event['seed']}  T = {event['size']:<6} {event['outcome']}{limit}  "
+                f"seed {event['seed']}  T = {event['size']:<6} {ending(event)}  "
                 f"P = {event['spent']:,}  error {row.error}"
             )
 
@@ -125,3 +123,11 @@ class Progress:
             return ""
         left = (time.monotonic() - row.begun) / done * max(0, len(self.sizes) - row.stage)
         return f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
+
+
+def ending(event: dict[str, Any]) -> str:
+    """How a stage ended, in words."""
+    why = event["limit"]
+    if why is None:
+        return str(event["outcome"])
+    return f"{event['outcome']}{': ' if why == DIVERGED else ' by the limit on '}{why}"

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from algocapture.cli.driving import choose
 from algocapture.cli.output import print_json
+from algocapture.cli.progress import ending
 from algocapture.experiment import Experiment, Recipe, Sink, Swept, sweep
 from algocapture.launch import DONE, FAILED, INTERRUPTED
 from algocapture.report import PAGE, summarise, summarise_sweep, write_page
@@ -63,10 +64,9 @@ def go_sweep(
 def _line(unit: str, event: dict[str, Any], stages: bool) -> str | None:
     """What a person sees of an event; None: nothing."""
     if event["event"] == "stage" and stages:
-        limit = f" by the limit on {event['limit']}" if event["limit"] else ""
         return (
             f"{unit.partition('/')[0]}: seed {event['seed']}  T = {event['size']:<6} "
-            f"{event['outcome']}{limit}  P = {event['spent']:,}"
+            f"{ending(event)}  P = {event['spent']:,}"
         )
     if event["event"] != "unit":
         return None
