@@ -193,8 +193,8 @@ def seeds() -> None:
     """Three seeds beside one, with equal work for each: no stage passes, 3,200 samples end it.
 
     A process starts Python and torch, which a run of minutes does not feel and these of a second
-    do: runs of no work at all are measured too and taken off. Units are indivisible, so that
-    three of equal work take two turns of two processes.
+    do: runs of no work at all are measured too and taken off. Units are indivisible: two turns of
+    two processes would take 2, so that the third of three joins the first two.
     """
     base = quickstart()
     held = replace(

@@ -13,6 +13,7 @@ import torch
 
 from algocapture.experiment import Experiment, drive, evaluate, load_model, stored_experiment
 from algocapture.launch import Inline, Processes, Stop
+from algocapture.learners.optimisers import AdamW
 from algocapture.protocol import Limits, WholeInterval
 from algocapture.report import summarise
 from algocapture.stats import Look
@@ -185,6 +186,24 @@ def _count_steps(monkeypatch: pytest.MonkeyPatch, trained: list[int]) -> None:
         return step(self, batches)
 
     monkeypatch.setattr(SGDLearner, "step", counting)
+
+
+def test_the_optimiser_goes_on_over_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither warmed up again nor emptied: a fixed cost per stage would look like a logarithm."""
+    steps: list[tuple[float, int, bool]] = []
+    step = AdamW.step
+
+    def watching(self: AdamW, lr: float, number: int) -> None:
+        steps.append((lr, number, all(bool(t.any()) for t in self.slots["square"].values())))
+        step(self, lr, number)
+
+    monkeypatch.setattr(AdamW, "step", watching)
+    _fail_then_pass(monkeypatch)
+    experiment = tiny(seeds=1, limits=Limits(largest=10))
+    drive(experiment, tmp_path / "r", Inline())
+    assert len(RunFolder(tmp_path / "r").stages(0)) == len(steps) == 6  # one step for each stage
+    rates = [0.01 * min(1, k / 5) for k in range(1, 7)]  # 5 steps of warm-up, all told
+    assert steps == [(pytest.approx(rates[k]), k, k > 0) for k in range(6)]
 
 
 def test_bad_configurations_name_the_field() -> None:

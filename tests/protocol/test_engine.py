@@ -51,7 +51,11 @@ def test_the_curve_is_where_the_known_error_says():
 
 
 def test_p_is_an_interval_of_at_most_a_tenth_or_a_batch():
+    before = 0
     for record in finish(engine()):
+        assert record["spent"] == before + record["samples"]
+        assert record["spent_low"] == before + record["samples_low"]
+        before = record["spent"]
         width = record["samples"] - record["samples_low"]
         assert width <= max(PROTOCOL.batch, 0.1 * record["samples"] + PROTOCOL.batch)
         failing = [look for look in record["looks"] if look["decision"] == "fail"]
