@@ -8,7 +8,7 @@ SOURCES := algocapture tests $(wildcard benchmarks docs)
 # One thread per test process: two processes on two cores do not fight.
 ONE_THREAD := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help setup test test-all check demo cards browser clean
+.PHONY: help setup test test-all check demo browser clean
 
 help:
 	@echo "make test      set up, lint, types, the default suite"

@@ -14,7 +14,10 @@ from numba.core import event
 F = TypeVar("F", bound=Callable[..., Any])
 CHUNKS_PER_THREAD = 8  # instances differ in cost: small chunks keep all threads busy to the end
 
-_ours: set[str] = set()
+KEPT = "once; cached"
+AGAIN = "again in every process: no folder for its cache is writable; set NUMBA_CACHE_DIR"
+
+_ours: dict[str, str] = {}  # module -> how long its compiled code lasts
 _said: set[str] = set()
 
 
@@ -26,7 +29,7 @@ class _Announce(event.Listener):
         if module in _ours and module not in _said:
             _said.add(module)
             # A warning, since without a word on stderr the first call looks like a hang.
-            logging.getLogger("algocapture").warning("compiling %s (once; cached)", module)
+            logging.getLogger("algocapture").warning("compiling %s (%s)", module, _ours[module])
 
     def on_end(self, event: event.Event) -> None:
         pass
@@ -39,9 +42,15 @@ def compiled(function: F) -> F:
     """Decorator: `numba.njit(cache=True, nogil=True)`; the first compilation says so.
 
     The cache watches the kernel's own file only: keep a kernel and what it calls in one file.
+    Where it has no place (an installation and a home that are read-only), there is none.
     """
-    _ours.add(function.__module__)
-    kernel: Any = numba.njit(cache=True, nogil=True)(function)
+    module = function.__module__
+    kernel: Any
+    try:
+        kernel, lasts = numba.njit(cache=True, nogil=True)(function), KEPT
+    except RuntimeError:
+        kernel, lasts = numba.njit(nogil=True)(function), AGAIN
+    _ours[module] = lasts
     return kernel
 
 

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from numba.core.caching import CacheImpl
 
 from algocapture.tasks.compiled import in_threads
 
@@ -38,6 +39,19 @@ def test_first_compilation_speaks_and_the_cache_is_silent(tmp_path, caplog):
         assert again(2) == 3
     assert sum(again.stats.cache_hits.values()) == 1
     assert not caplog.records
+
+
+def test_without_a_place_for_the_cache_every_process_compiles(tmp_path, caplog, monkeypatch):
+    """As on a read-only installation with a read-only home, where numba refuses to cache."""
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    path = tmp_path / "kernel_without_cache.py"
+    path.write_text(SOURCE)
+    with caplog.at_level(logging.INFO, logger="algocapture"):
+        assert load(path, "kernel_without_cache").successor(2) == 3
+    (message,) = [r.message for r in caplog.records]
+    assert message.startswith("compiling kernel_without_cache (again in every process: ")
+    assert "NUMBA_CACHE_DIR" in message
+    assert not list(tmp_path.glob("**/*.nb?"))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100])
