@@ -12,6 +12,8 @@ from algocapture.tasks.base import Task
 from algocapture.tasks.geometric import RandomGeometricGraph
 from algocapture.types import Batch
 
+MOST_POSITIONS = 1 << 24  # instances times size of the statistics: memory and patience
+
 
 def catalogue() -> list[dict[str, Any]]:
     """Name, first line of the docstring and fields of every registered task."""
@@ -41,8 +43,12 @@ def fields(task: Task) -> dict[str, Any]:
 def card(
     task: Task, size: int, n: int, generator: torch.Generator, statistics: int = 1024
 ) -> dict[str, Any]:
-    """`n` instances, and the task's statistics and baselines over `statistics` others."""
+    """`n` instances, and the task's statistics and baselines over `statistics` others.
+
+    Of very large instances there are fewer, at least 16.
+    """
     batch = task.sample(size, n, generator)
+    statistics = min(statistics, max(16, MOST_POSITIONS // batch.size))
     return {
         "task": type(task).__name__,
         "about": about(type(task)),

@@ -7,8 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from algocapture.report.instances import EDGE, SOURCE, TARGET, draw_graphs, polyline
+from algocapture.tasks import Induction
+from algocapture.tasks.card import card
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -27,6 +30,13 @@ def test_a_broken_line_draws_only_edges() -> None:
     xs, ys = polyline([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], [[0, 1], [1, 2]])
     assert (xs[:2], ys[:2], xs[3:5], ys[3:5]) == ([0, 2], [1, 3], [2, 4], [3, 5])
     assert all(math.isnan(v) for v in (xs[2], ys[2], xs[5], ys[5]))
+
+
+@pytest.mark.parametrize(("size", "instances"), [(10, 100), (20, 50), (500, 16)])
+def test_statistics_of_large_instances_are_over_fewer(monkeypatch, size, instances) -> None:
+    monkeypatch.setattr("algocapture.tasks.card.MOST_POSITIONS", 1000)
+    content = card(Induction(), size, 1, torch.Generator().manual_seed(0), statistics=100)
+    assert content["statistics"]["instances"] == instances
 
 
 @pytest.mark.slow
