@@ -123,7 +123,18 @@ def main(args: list[str] | None = None) -> Any:
         fail(str(error), 2)
     except OSError as error:
         fail(str(error), 1)
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        reason = str(error).strip().split("\n")[0]
+        fail(f"not enough memory: take fewer instances or a smaller size ({reason})", 1)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Torch's allocators raise RuntimeErrors; its classes are not imported here."""
+    named = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return named or isinstance(error, MemoryError)
 
 
 def fail(message: str, status: int) -> None:

@@ -120,6 +120,30 @@ def test_bad_input(capsys: pytest.CaptureFixture[str], arguments: list[str], mes
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8000 bytes."
+        ),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 8000 bytes.\nGPU 0 has ..."),
+        MemoryError("Unable to allocate 8000 bytes"),
+    ],
+)
+def test_too_little_memory_is_one_line(capsys, monkeypatch, error: Exception) -> None:
+    def sample(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Induction, "sample", sample)
+    status, out, err = call(capsys, "show", "Induction", "--size", "9")
+    assert (status, out) == (1, "")
+    assert re.fullmatch(r"Error: not enough memory: .* smaller size \(.* 8000 bytes\.?\)\n", err)
+    monkeypatch.setattr(error, "args", ("something else is wrong",))
+    if type(error) is RuntimeError:  # a bug keeps its traceback
+        with pytest.raises(RuntimeError, match="something else"):
+            main(["show", "Induction", "--size", "9"])
+
+
 @pytest.mark.parametrize("verb", [*app.VERBS, *app.HIDDEN])
 def test_every_verb_is_a_command(verb: str) -> None:
     command = getattr(importlib.import_module(f"algocapture.cli.{verb}"), verb)
