@@ -77,8 +77,15 @@ class Batch:
     size: int  # T, the task's size: not always the length of the input
 
     def __post_init__(self) -> None:
-        assert self.mask.shape == self.targets.shape, "mask and targets differ in shape"
-        assert len(self.inputs) == len(self.targets), "inputs and targets differ in number"
+        if self.mask.shape != self.targets.shape or self.mask.dtype != torch.bool:
+            raise ValueError(
+                f"mask must be bool of the targets' shape {tuple(self.targets.shape)}, got "
+                f"{self.mask.dtype} of shape {tuple(self.mask.shape)}"
+            )
+        if len(self.inputs) != len(self.targets):
+            raise ValueError(
+                f"targets answer {len(self.targets)} instances, but inputs hold {len(self.inputs)}"
+            )
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from algocapture.config import to_json
+from algocapture.types import Batch
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "own_task.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
@@ -49,3 +50,21 @@ def test_its_card(mine: ModuleType) -> None:
     assert content["fields"] == {"ones": 0.2}
     assert set(content["baselines"]) == {"constant"}
     assert len(content["instances"][0]["symbols"]) == 12
+
+
+BAD = [
+    (
+        (3,),
+        (4,),
+        torch.bool,
+        r"mask must be bool of the targets' shape \(3,\), got .*bool .* \(4,\)",
+    ),
+    ((3,), (3,), torch.float32, "mask must be bool .*, got torch.float32"),
+    ((4, 1), (4, 1), torch.bool, "targets answer 4 instances, but inputs hold 3"),
+]
+
+
+@pytest.mark.parametrize(("targets", "mask", "dtype", "message"), BAD)
+def test_a_batch_that_does_not_fit_is_named(targets, mask, dtype, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Batch(torch.zeros(3, 5), torch.zeros(targets), torch.ones(mask, dtype=dtype), size=5)
