@@ -119,6 +119,14 @@ def test_half_of_the_labels_are_positive(case: TaskCase) -> None:
     assert set(odd) == {1, 2}, "the odd instance takes either label"
 
 
+@pytest.mark.parametrize("case", [c for c in TASKS if c.balanced], ids=str)
+def test_the_classes_come_in_random_order(case: TaskCase) -> None:
+    """Of two instances either may be the positive one: 1 z-score for each task."""
+    draws, n = generator(9), 300
+    first = [int(case.task.sample(case.sizes[-1], 2, draws).targets[0]) for _ in range(n)]
+    assert abs(sum(first) - n / 2) / (n / 4) ** 0.5 < 4
+
+
 @every_task
 def test_a_task_is_its_configuration(case: TaskCase) -> None:
     data = json.loads(json.dumps(to_json(case.task)))

@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-import networkx
 import nltk
 import numpy as np
 import pytest
@@ -254,29 +253,6 @@ def test_mutated_nodes_have_all_scales() -> None:
         share = 1 - np.log(scale / 2) / np.log(size / 4)
         assert abs((chosen >= scale).mean() - share) < 0.06
     assert uniform_large.mean() < 0.25 < 0.35 < (chosen >= 32).mean()
-
-
-@pytest.mark.parametrize(
-    ("variables", "terminals", "binary_rules", "terminal_rules"),
-    [(20, 16, 1, 2), (20, 16, 1, 1), (20, 16, 3, 2), (2, 2, 4, 1), (64, 64, 1, 1), (90, 5, 2, 5)],
-)
-@pytest.mark.parametrize("seed", range(4))
-def test_drawn_grammars(variables, terminals, binary_rules, terminal_rules, seed) -> None:
-    arguments = (variables, terminals, binary_rules, terminal_rules, seed)
-    grammar = grammars.draw(*arguments)
-    graph = networkx.DiGraph([(a, x) for a, b, c in grammar.binary for x in (b, c)])
-    assert set(graph) == set(range(variables))
-    assert networkx.is_strongly_connected(graph)
-    assert grammars.productive(grammar) == set(range(variables))
-    assert {token for _, token in grammar.terminal} == set(range(terminals))
-    assert len(set(grammar.binary)) == len(grammar.binary) == variables * binary_rules
-    assert len(set(grammar.terminal)) == len(grammar.terminal) == variables * terminal_rules
-    weights = grammars.critical(grammar)
-    assert grammars.spectral_radius(grammar, weights) == pytest.approx(1)
-    np.testing.assert_allclose(weights, grammar.binary_weights, rtol=1e-9)
-    assert (grammars.partition(grammar, 64)[0][:, 1:] > 0).all(), "every length, every variable"
-    assert grammar == grammars.draw.__wrapped__(*arguments)
-    assert grammar != grammars.draw(*arguments[:-1], seed + 1)
 
 
 def test_batches_do_not_depend_on_threads() -> None:
