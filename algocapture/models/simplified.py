@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Float, Shaped
@@ -35,6 +35,7 @@ from torch.nn import functional as F
 from algocapture.config import register
 from algocapture.models.base import ModelConfig
 from algocapture.models.checks import check_bool, check_choice, check_integer, check_number
+from algocapture.models.scaled import PARAMETERISATIONS, Scaled
 from algocapture.types import TaskSpec
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -43,7 +44,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "erf": torch.erf,
     "identity": lambda x: x,
 }
-PARAMETERISATIONS = ("standard", "ntk", "mean-field")
 Readout = Literal["tokens", "last", "mean"]
 
 
@@ -130,7 +130,7 @@ class SimplifiedModule(nn.Module):
         standard = config.parameterisation == "standard"
         # A token is a one-hot vector of length sqrt(V), so that x x^T / d is 1 for equal tokens.
         rows, std = (spec.vocab, 1.0) if self.tokens else (spec.features, spec.features**-0.5)
-        self.embedding = _Scaled(std, standard, generator, rows, config.width)
+        self.embedding = Scaled(std, standard, generator, rows, config.width)
         self.blocks = nn.ModuleList(
             _Block(config, generator, config.rows(spec) if last else config.width)
             for last in [False] * (config.depth - 1) + [True]
@@ -139,16 +139,29 @@ class SimplifiedModule(nn.Module):
         self.scale = config.width**-0.5 if mean_field else 1.0
 
     def forward(self, inputs: Shaped[Tensor, "n length ..."]) -> Float[Tensor, "n ..."]:
+        x = self.blocks[-1](self._enter(inputs), last=self.readout == "last") * self.scale
+        x = self._read(x)
+        return x.squeeze(-1) if self.squeeze else x
+
+    def root(self, inputs: Shaped[Tensor, "n length ..."]) -> Float[Tensor, "n ... features"]:
+        """R of f = R a: what the last linear map's N(0, 1) parameters a are multiplied with, so
+        that given all other weights f is a Gaussian process with covariance R R^T."""
+        last = cast(_Block, self.blocks[-1])
+        x = last.features(self._enter(inputs), last=self.readout == "last")
+        return self._read(last.weight.root(x, last.bias) * self.scale)
+
+    def _enter(self, inputs: Tensor) -> Tensor:
+        """What enters the last block."""
         weight = self.embedding()
         x = F.embedding(inputs, weight) if self.tokens else inputs.to(weight) @ weight
         for block in self.blocks[:-1]:
             x = block(x)
-        x = self.blocks[-1](x, last=self.readout == "last") * self.scale
+        return x
+
+    def _read(self, x: Tensor) -> Tensor:
         if self.readout == "last":
-            x = x[:, -1]
-        elif self.readout == "mean":
-            x = x.mean(1)
-        return x.squeeze(-1) if self.squeeze else x
+            return x[:, -1]
+        return x.mean(1) if self.readout == "mean" else x
 
 
 class _Block(nn.Module):
@@ -161,8 +174,8 @@ class _Block(nn.Module):
         self.score_scale = config.score_scale / math.sqrt(config.key_width)
         self.causal, self.heads = config.causal, heads
 
-        def scaled(std: float, *shape: int) -> _Scaled:
-            return _Scaled(std, standard, generator, *shape)
+        def scaled(std: float, *shape: int) -> Scaled:
+            return Scaled(std, standard, generator, *shape)
 
         self.query = scaled(n**-0.5, heads, n, config.key_width)
         self.key = scaled(n**-0.5, heads, n, config.key_width)
@@ -175,9 +188,12 @@ class _Block(nn.Module):
         self.shift = nn.Parameter(torch.zeros(n)) if affine else None
 
     def forward(self, x: Tensor, last: bool = False) -> Tensor:
+        return F.linear(self.features(x, last), self.weight(), self.bias())
+
+    def features(self, x: Tensor, last: bool = False) -> Tensor:
+        """What the block's linear map takes."""
         z = self._attend(x, last)
-        normed = F.layer_norm(z, (self.n,), self.gain, self.shift, self.epsilon)
-        return F.linear(self.phi(normed), self.weight(), self.bias())
+        return self.phi(F.layer_norm(z, (self.n,), self.gain, self.shift, self.epsilon))
 
     def _attend(self, x: Tensor, last: bool) -> Tensor:
         x = x.unsqueeze(1)  # (n, 1, length, width), against (heads, width, ...)
@@ -190,16 +206,3 @@ class _Block(nn.Module):
         if self.project is not None:
             mixed = mixed @ self.project()
         return mixed.sum(1) / math.sqrt(self.heads)
-
-
-class _Scaled(nn.Module):
-    """A Gaussian weight of a given standard deviation, which the parameter or a factor carries."""
-
-    def __init__(self, std: float, standard: bool, generator: torch.Generator, *shape: int) -> None:
-        super().__init__()
-        draw = torch.randn(*shape, generator=generator)
-        self.parameter = nn.Parameter(draw * std if standard else draw)
-        self.factor = 1.0 if standard else std
-
-    def forward(self) -> Tensor:
-        return self.parameter * self.factor

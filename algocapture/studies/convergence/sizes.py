@@ -1,0 +1,59 @@
+"""How much is measured: widths, draws and networks, of which `scale` multiplies the latter two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from algocapture.studies.convergence.families import Family
+
+BLOCKS = 20  # independent parts behind every standard error
+
+
+@dataclass(frozen=True)
+class Sizes:
+    scale: float = 1.0
+    samples: int = 4  # P where it does not vary
+    counts: tuple[int, ...] = (2, 4, 8, 16, 32)
+    samples_width: int = 16
+    burn: int = 600
+    steps: int = 1200
+    device: str = "cpu"
+
+    def widths(self, family: Family) -> tuple[int, ...]:
+        """Of untrained networks: their kernels, and posteriors by weighting."""
+        return (2, 4, 8, 16, 32, 64) if family.exact else (4, 6, 8, 12, 16, 24)
+
+    def trained_widths(self, family: Family) -> tuple[int, ...]:
+        return (4, 8, 16, 32) if family.exact else (4, 8, 16)
+
+    def flow_widths(self, family: Family) -> tuple[int, ...]:
+        return (8, 16, 32, 64, 128) if family.exact else (4, 6, 8, 12, 16)
+
+    def doubling(self, family: Family) -> tuple[int, ...]:
+        return (8, 16, 32, 64, 128) if family.exact else (4, 8, 16)
+
+    def reference(self, family: Family) -> int:
+        """Where f_U is read off: one hidden layer has its exact cumulant in single neurons."""
+        return 1 if family.name == "fcn2" else self.widths(family)[-1]
+
+    def draws(self, family: Family) -> int:
+        return self._scaled(40_000 if family.exact else 8_000)
+
+    def networks(self, family: Family, kind: str) -> int:
+        if kind == "nngp":
+            return self.draws(family)
+        return self._scaled(8_000 if family.exact else 2_000)
+
+    def chains(self, family: Family) -> int:
+        return self._scaled(400 if family.exact else 100)
+
+    def flows(self, family: Family, width: int) -> int:
+        """Networks trained: the wider, the more costly, and the less is asked of their spread."""
+        return self._scaled(max(400, 16_000 // width) if family.exact else max(100, 1_600 // width))
+
+    @property
+    def limit_draws(self) -> int:
+        return self._scaled(200_000)
+
+    def _scaled(self, number: int) -> int:
+        return max(2 * BLOCKS, round(number * self.scale))
