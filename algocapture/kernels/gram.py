@@ -3,7 +3,8 @@
 A Monte-Carlo Gram is a stack of independent replicates. In each, one normal matrix U per draw and
 block is shared by all inputs; the root of a block's covariance is block-triangular, so an appended
 input adds rows to the root and a strip to U and leaves the rows of older inputs alone. U is never
-stored: it is drawn again from its own named seed. Memory is replicates x depth x (P T)^2.
+stored: it is drawn again from its own named seed. Memory is replicates x depth x (P T)^2. With a
+finite key dimension U has that rank: a bias of order 1/key_dim, r / key_dim times less work.
 """
 
 from __future__ import annotations
@@ -108,14 +109,19 @@ class GrowingGram:
         samples: int,
         seed: Seed,
         replicates: int = REPLICATES,
+        key_dim: int | None = None,
     ) -> None:
         check_count("samples", samples)
+        if key_dim is not None:
+            check_count("key_dim", key_dim)
         check_choice("kind", kind, ("nngp", "ntk"))
         check_choice("readout", kernel.readout, ("last", "mean"))
-        self.kernel, self.kind = kernel, kind
+        self.kernel, self.kind, self.key_dim = kernel, kind, key_dim
         heads = len(kernel.scales)
         self.draws = -(-samples // (replicates * heads)) * heads  # of one replicate
         self.biases: tuple[str, ...] = (f"order 1/{self.draws} from the draws of one replicate",)
+        if key_dim is not None:
+            self.biases += (f"order 1/{key_dim} from a finite key dimension",)
         self._items: list[Tensor] = []
         empty = torch.empty(0, 0)
         self._replicates = [Replicate(seed.child(i), (), empty) for i in range(replicates)]
@@ -147,7 +153,10 @@ class GrowingGram:
             queries = longest
             if block == self.kernel.depth - 1 and self.kernel.readout == "last":
                 queries = 1
-            scores = len(every) * queries * rank * (rank + longest)
+            keys = rank if self.key_dim is None else self.key_dim
+            scores = len(every) * queries * keys * (rank + longest)
+            if self.key_dim is not None:
+                scores += len(every) * longest * keys * rank
             products = 8 if self.kind == "ntk" else 2
             total += 2 * draws * (scores + products * new * queries * len(every) * longest**2)
         return total
@@ -163,7 +172,8 @@ class GrowingGram:
         for i in range(self.kernel.depth):
             last = i == self.kernel.depth - 1
             one_row = last and self.kernel.readout == "last"
-            growth = Growth(self.kernel, layout, replicate.seed.child(i), self.draws, one_row)
+            draws = (replicate.seed.child(i), self.draws)
+            growth = Growth(self.kernel, layout, *draws, one_row, self.key_dim)
             nngp, ntk, block = growth.run(block)
             blocks.append(block)
             if not last:

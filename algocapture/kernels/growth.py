@@ -109,6 +109,7 @@ class Growth:
     seed: Seed
     draws: int
     one_row: bool  # the readout needs the last token alone
+    key_dim: int | None = None  # of queries and keys; None: infinite, as in the limit
 
     def run(self, block: Block) -> tuple[Tensor, Tensor | None, Block]:
         """(NNGP, NTK) behind the block, (Pn, Q, P, Q), and the block with its variances."""
@@ -151,11 +152,32 @@ class Growth:
         scales = torch.tensor(self.kernel.scales, dtype=root.dtype, device=root.device)
         for start in range(0, self.draws, CHUNK):
             count = min(CHUNK, self.draws - start)
-            u = self._normal(block, start, count)
-            scores = (queries.flatten(1, 2) @ u[:, None]).unflatten(2, queries.shape[1:3])
+            scores = self._scores(block, queries, root, start, count)
             index = torch.arange(start, start + count, device=root.device) % len(scales)
             scale = scales[index]
-            yield attend(scores @ root.mT, allowed, scale), scale
+            yield attend(scores, allowed, scale), scale
+
+    def _scores(
+        self, block: Block, queries: Tensor, root: Tensor, start: int, count: int
+    ) -> Float[Tensor, "n 1 P Q T"]:
+        """F_p U F_p^T; with finite keys U = A B^T / sqrt(d_k), in 1/r of the work."""
+        flat, shape = queries.flatten(1, 2), queries.shape[1:3]
+        if self.key_dim is None:
+            u = self._normal(block, start, count)
+            return (flat @ u[:, None]).unflatten(2, shape) @ root.mT
+        a, b = self._keys(block, start, count)[:, :, None]
+        left = (flat @ a).unflatten(2, shape)
+        right = (root.flatten(1, 2) @ b).unflatten(2, root.shape[1:3])
+        return left @ right.mT / self.key_dim**0.5
+
+    def _keys(self, block: Block, start: int, count: int) -> Float[Tensor, "2 n r k"]:
+        """A and B; what was appended later has rows of its own."""
+        assert self.key_dim is not None
+        parts = []
+        for k, size in enumerate(block.strips):
+            generator = torch_generator(self.seed.child(start, k), block.root.factor.device)
+            parts.append(_normal(2 * count, size, self.key_dim, generator, block.root.factor))
+        return torch.cat(parts, 1).unflatten(0, (2, count))
 
     def _normal(self, block: Block, start: int, count: int) -> Float[Tensor, "n r r"]:
         """U, whose older corner does not depend on what was appended later."""

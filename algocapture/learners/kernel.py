@@ -46,12 +46,14 @@ class KernelPredictor(EstimatorMixin):
         ridge: float = 1e-3,
         samples: int = 4096,
         random_state: Any = 0,
+        key_dim: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.kind = kind
         self.ridge = ridge
         self.samples = samples
         self.random_state = random_state
+        self.key_dim = key_dim
 
     def fit(self, X: Any, y: Any) -> KernelPredictor:
         """Forget everything and fit."""
@@ -149,7 +151,9 @@ class KernelPredictor(EstimatorMixin):
             return ExactGram(self.kernel, self.kind)
         if isinstance(self.kernel, InfiniteTransformer):
             seed = self._seed.child("gram", len(self._stages))
-            return GrowingGram(self.kernel, self.kind, samples=self.samples, seed=seed)
+            return GrowingGram(
+                self.kernel, self.kind, samples=self.samples, seed=seed, key_dim=self.key_dim
+            )
         if self.kernel == "precomputed":
             return PrecomputedGram()
         raise ValueError(

@@ -37,6 +37,7 @@ class KernelRegression(LearnerConfig):
     kind: str = "nngp"
     ridge: float = 1e-3
     samples: int = 1024
+    key_dim: int | None = None  # of queries and keys: less work, a bias of order 1/key_dim
     positions: int = 16  # frequencies of the positional features of tokens
     length_scale: float = 4.0
     strength: float = 1.0
@@ -46,6 +47,8 @@ class KernelRegression(LearnerConfig):
         check_choice("readout", self.kernel.readout, ("last", "mean"))
         check_variance("ridge", self.ridge)
         check_count("samples", self.samples)
+        if self.key_dim is not None:
+            check_count("key_dim", self.key_dim)
         check_count("positions", self.positions, least=0)
 
     def build(self, task: Task, seeds: Sequence[Seed], device: torch.device) -> KernelLearner:
@@ -134,7 +137,12 @@ class _Member:
     def _restart(self) -> None:
         seed = self.seed.child("kernel").integer()
         self._predictor = KernelPredictor(
-            self.config.kernel, self.config.kind, self.config.ridge, self.config.samples, seed
+            self.config.kernel,
+            self.config.kind,
+            self.config.ridge,
+            self.config.samples,
+            seed,
+            self.config.key_dim,
         )
         self._groups: list[_Group] = []  # fitted, in order: what a bit-for-bit replay needs
         self._pending: list[tuple[list[Tensor], Tensor]] = []

@@ -84,7 +84,7 @@ class Population:
 
         def one(held: Parameters, x: Tensor) -> Tensor:
             jacobian = jacrev(self._output)(held, x)
-            flat = torch.cat([part.flatten(1) for part in jacobian.values()], 1)
+            flat = torch.cat([part.reshape(len(x), -1) for part in jacobian.values()], 1)
             return flat @ flat.T
 
         return vmap(one, in_dims=(0, None))(parameters, x)

@@ -16,8 +16,8 @@ def draw(*shape, seed=0):
 INPUTS = [draw(3, 4, seed=1), draw(2, 4, seed=2), draw(4, 4, seed=3), draw(3, 4, seed=4)]
 
 
-def grown(kernel, kind, steps, samples=2000, seed=0):
-    gram = GrowingGram(kernel, kind, samples=samples, seed=Seed(seed))
+def grown(kernel, kind, steps, samples=2000, seed=0, key_dim=None):
+    gram = GrowingGram(kernel, kind, samples=samples, seed=Seed(seed), key_dim=key_dim)
     for step in steps:
         gram.append(step)
     return gram
@@ -43,10 +43,29 @@ def test_a_grown_gram_estimates_the_kernel(depth, readout, kind):
         assert torch.linalg.eigvalsh(matrices).min() > -1e-9 * matrices.abs().max()
 
 
+def test_finite_keys_are_those_of_the_estimator():
+    """One key dimension, as far as possible from the limit; 10 entries as above."""
+    kernel = InfiniteTransformer(1, "gelu", 1.7, 0.2, readout="last", score_scale=2.0)
+    one, limit = (
+        kernel.estimate(
+            INPUTS, samples=40_000, generator=torch.Generator().manual_seed(0), **options
+        )["nngp"]
+        for options in ({"sampler": "keys", "key_dim": 1}, {})
+    )
+    gram = grown(kernel, "nngp", [INPUTS[:1], INPUTS[1:]], samples=20_000, key_dim=1)
+    matrices = gram.matrix()
+    spread = (matrices.var(0) / len(matrices) + one.stderr**2).sqrt()
+    assert ((matrices.mean(0) - one.value) / spread).abs().max() < 6.4
+    assert ((matrices.mean(0) - limit.value) / spread).abs().max() > 10
+    assert gram.biases[-1] == "order 1/1 from a finite key dimension"
+    assert gram.flops(INPUTS) > 0
+
+
+@pytest.mark.parametrize("key_dim", [None, 2])
 @pytest.mark.parametrize("kind", ["nngp", "ntk"])
-def test_old_entries_keep_every_bit_and_a_cross_gram_is_what_appending_gives(kind):
+def test_old_entries_keep_every_bit_and_a_cross_gram_is_what_appending_gives(kind, key_dim):
     kernel = InfiniteTransformer(2, "relu", 1.7, 0.2, readout="last")
-    gram = grown(kernel, kind, [INPUTS[:2]], samples=160)
+    gram = grown(kernel, kind, [INPUTS[:2]], samples=160, key_dim=key_dim)
     before = gram.matrix()
     rows, own = gram.cross(INPUTS[2:])
     assert torch.equal(gram.matrix(), before)

@@ -143,7 +143,7 @@ def _rho(here: _State, there: _State, step: float) -> Tensor:
     for name, u in here.parameters.items():
         v, g = there.parameters[name], here.gradient[name]
         parts = (v - u) / 2 + step / 4 * (u + v) + step / 4 * g
-        total = total + (parts * g).flatten(1).sum(1)
+        total = total + (parts * g).reshape(len(g), -1).sum(1)
     return total
 
 

@@ -35,7 +35,8 @@ def kernels(family: Family, kind: str, sizes: Sizes, seed: Seed) -> list[Row]:
     for width in sizes.widths(family):
         population = family.build(width, "ntk")
         generator = torch_generator(seed.child(width), sizes.device)
-        drawn = prior_kernels(population, held.x, sizes.networks(family, kind), generator, kind)
+        draws = sizes.tangents(family) if kind == "ntk" else sizes.draws(family, width)
+        drawn = prior_kernels(population, held.x, draws, generator, kind)
         off = (drawn - held.kernel) / scale
         mean = size(torch.stack([part.mean(0) for part in off.tensor_split(BLOCKS)]))
         single = off.square().mean((1, 2))
@@ -59,7 +60,7 @@ def posterior(family: Family, sizes: Sizes, seed: Seed) -> list[Row]:
         for i, held in sets:
             generator = torch_generator(seed.child("exact", width, i), sizes.device)
             population = family.build(width, "ntk")
-            drawn = prior_kernels(population, held.x, sizes.draws(family), generator)
+            drawn = prior_kernels(population, held.x, sizes.draws(family, width), generator)
             found = weighted_posterior(held.problem, drawn, BLOCKS)
             exact.append(found.means - held.problem.mean())
             effective.append(found.effective)
@@ -141,7 +142,8 @@ def _first_order(family: Family, held: DataSet, sizes: Sizes, seed: Seed) -> tup
     """Both terms, from networks of the width where they are read off."""
     width = sizes.reference(family)
     generator = torch_generator(seed, sizes.device)
-    drawn = prior_kernels(family.build(width, "ntk"), held.x, 4 * sizes.draws(family), generator)
+    draws = 2 * sizes.draws(family, width)
+    drawn = prior_kernels(family.build(width, "ntk"), held.x, draws, generator)
     return width, correction(held.problem, drawn, BLOCKS)
 
 

@@ -1,7 +1,7 @@
 """Networks of growing width with their infinite-width limit, and what they are taught.
 
-Two fully-connected networks, of 2 and of 3 linear maps, and the paper's transformer of one block
-with as many heads, and as wide keys, as it is wide.
+Fully-connected networks of two linear maps (a bounded activation and ReLU) and of three, and the
+paper's transformer of one block with as many heads, and as wide keys, as it is wide.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class Family:
     exact: bool  # is the limit's kernel known in closed form?
     build: Callable[[int, str], Population]  # width, parameterisation
     limit: Callable[[Tensor, str, int, torch.Generator], Tensor]  # x, kind, draws
-    smooth: bool = True  # does the mean kernel differ from the limit?
 
     def inputs(self, n: int, generator: torch.Generator) -> Tensor:
         """Tokens on the sphere of radius sqrt(FEATURES)."""
@@ -87,7 +86,7 @@ def _fully_connected(depth: int, activation: str) -> Family:
         return infinite(x, kind=kind)
 
     what = f"fully connected, {depth} linear maps, {activation}"
-    return Family(f"fcn{depth}", what, 1, activation, True, build, limit, depth > 2)
+    return Family(f"fcn{depth}-{activation}", what, 1, activation, True, build, limit)
 
 
 def _transformer(activation: str) -> Family:
@@ -111,6 +110,11 @@ def _transformer(activation: str) -> Family:
 
 
 FAMILIES = {
-    f.name: f for f in (_fully_connected(2, "relu"), _fully_connected(3, "relu"),
-                        _transformer("relu"))
-}  # fmt: skip
+    family.name: family
+    for family in (
+        _fully_connected(2, "erf"),
+        _fully_connected(2, "relu"),
+        _fully_connected(3, "gelu"),
+        _transformer("relu"),
+    )
+}

@@ -21,10 +21,10 @@ class Sizes:
 
     def widths(self, family: Family) -> tuple[int, ...]:
         """Of untrained networks: their kernels, and posteriors by weighting."""
-        return (2, 4, 8, 16, 32, 64) if family.exact else (4, 6, 8, 12, 16, 24)
+        return (2, 4, 8, 16, 32, 64) if family.exact else (4, 6, 8, 12, 16)
 
     def trained_widths(self, family: Family) -> tuple[int, ...]:
-        return (4, 8, 16, 32) if family.exact else (4, 8, 16)
+        return (4, 8, 16, 32) if family.exact else (4, 6, 8)
 
     def flow_widths(self, family: Family) -> tuple[int, ...]:
         return (8, 16, 32, 64, 128) if family.exact else (4, 6, 8, 12, 16)
@@ -34,22 +34,19 @@ class Sizes:
 
     def reference(self, family: Family) -> int:
         """Where f_U is read off: one hidden layer has its exact cumulant in single neurons."""
-        return 1 if family.name == "fcn2" else self.widths(family)[-1]
+        return 1 if family.name.startswith("fcn2") else self.widths(family)[-1]
 
-    def draws(self, family: Family) -> int:
-        return self._scaled(40_000 if family.exact else 8_000)
+    def draws(self, family: Family, width: int) -> int:
+        return self._scaled(40_000 if family.exact else 64_000 // width)
 
-    def networks(self, family: Family, kind: str) -> int:
-        if kind == "nngp":
-            return self.draws(family)
-        return self._scaled(8_000 if family.exact else 2_000)
+    def tangents(self, family: Family) -> int:
+        return self._scaled(20_000 if family.exact else 2_000)
 
     def chains(self, family: Family) -> int:
         return self._scaled(400 if family.exact else 100)
 
     def flows(self, family: Family, width: int) -> int:
-        """Networks trained: the wider, the more costly, and the less is asked of their spread."""
-        return self._scaled(max(400, 16_000 // width) if family.exact else max(100, 1_600 // width))
+        return self._scaled(4_000 if family.exact else 2_400 // width)
 
     @property
     def limit_draws(self) -> int:

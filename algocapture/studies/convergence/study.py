@@ -17,22 +17,23 @@ from algocapture.studies.convergence.sizes import Sizes
 
 Measure = Callable[[Sizes, Seed], list[Row]]
 
-_fcn2, _fcn3, _transformer = FAMILIES.values()
+_erf, _relu, _gelu, _transformer = FAMILIES.values()
 PARTS: dict[str, Measure] = {
-    "kernel-fcn3-nngp": partial(bayes.kernels, _fcn3, "nngp"),
-    "kernel-fcn3-ntk": partial(bayes.kernels, _fcn3, "ntk"),
+    "kernel-fcn3-gelu-nngp": partial(bayes.kernels, _gelu, "nngp"),
+    "kernel-fcn3-gelu-ntk": partial(bayes.kernels, _gelu, "ntk"),
     "kernel-transformer-nngp": partial(bayes.kernels, _transformer, "nngp"),
-    "posterior-fcn2": partial(bayes.posterior, _fcn2),
-    "posterior-fcn3": partial(bayes.posterior, _fcn3),
+    "posterior-fcn2-erf": partial(bayes.posterior, _erf),
+    "posterior-fcn2-relu": partial(bayes.posterior, _relu),
+    "posterior-fcn3-gelu": partial(bayes.posterior, _gelu),
     "posterior-transformer": partial(bayes.posterior, _transformer),
-    "langevin-fcn2": partial(bayes.trained, _fcn2),
-    "langevin-fcn3": partial(bayes.trained, _fcn3),
+    "langevin-fcn2-erf": partial(bayes.trained, _erf),
+    "langevin-fcn2-relu": partial(bayes.trained, _relu),
     "langevin-transformer": partial(bayes.trained, _transformer),
-    "samples-fcn2": partial(bayes.samples, _fcn2),
-    "flow-fcn2": partial(flows.lazy, _fcn2),
+    "samples-fcn2-erf": partial(bayes.samples, _erf),
+    "flow-fcn2-relu": partial(flows.lazy, _relu),
     "flow-transformer": partial(flows.lazy, _transformer),
-    "flow-samples-fcn2": partial(flows.lazy_samples, _fcn2),
-    "rich-fcn2": partial(flows.rich, _fcn2),
+    "flow-samples-fcn2-relu": partial(flows.lazy_samples, _relu),
+    "rich-fcn2-relu": partial(flows.rich, _relu),
     "rich-transformer": partial(flows.rich, _transformer),
 }
 

@@ -74,19 +74,19 @@ def test_flow_of_a_linear_model_is_the_kernels():
 
 
 def test_flow_approaches_the_ntk_predictor():
-    """The mean over initialisations at widths 8 and 64: the deviation falls, many errors."""
+    """The mean over initialisations at widths 4 and 32: the deviation falls, many errors."""
     x, y = points(6), points(3, 1, seed=2)[:, 0]
-    kernel = InfiniteFullyConnected(2, "erf", 2.0, 0.1)
+    kernel = InfiniteFullyConnected(2, "relu", 2.0, 0.1)
     expected = KernelPredictor(kernel, "ntk").fit(x[:3].numpy(), y.numpy())
     expected = torch.as_tensor(expected.predict_at(x[3:].numpy(), 2.0))
     fastest = float(torch.linalg.eigvalsh(kernel(x[:3], kind="ntk"))[-1])
     found = []
-    for width in (8, 64):
-        one = population(2, width, activation="erf", weight_var=2.0, bias_var=0.1)
-        start = one.draw(1000, generator(width), x)
+    for width in (4, 32):
+        one = population(2, width, activation="relu", weight_var=2.0, bias_var=0.1)
+        start = one.draw(2000, generator(width), x)
         end = gradient_flow(one, start, x[:3], y, 2.0, fastest=fastest)
         moved = one.outputs(end, x[3:]) - one.outputs(start, x[3:])
-        found.append(size((moved - expected).view(20, 50, 3).mean(1)))
+        found.append(size((moved - expected).view(20, 100, 3).mean(1)))
     assert found[0].value > 5 * found[0].stderr
     assert (found[1].value or 0.0) + 2 * found[1].stderr < found[0].value / 3
 
