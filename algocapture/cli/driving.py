@@ -94,15 +94,17 @@ def announce(plan: dict[str, Any]) -> str:
     ]
     lines.append("sizes     " + ", ".join(map(str, plan["sizes"])))
     cost = plan["estimate"]
-    lines.append(
-        f"a step    {cost['step_flops']:.2e} FLOPs at T0 (measured: {cost['step_seconds']:.3g} s), "
-        f"{cost['largest_step_flops']:.2e} at the largest size"
-    )
-    lines.append(
-        f"at most   {cost['flops_at_most']:.1e} training FLOPs, {cost['hours_at_most']:.1f} hours "
-        "in one unit, if every stage used up its limit on samples; evaluation comes on top"
-    )
+    lines += _costs(cost) if cost else ["a step    costs nothing; refits cost what P asks for"]
     return "\n".join([*lines, json.dumps(plan["experiment"], indent=2)])
+
+
+def _costs(cost: dict[str, Any]) -> list[str]:
+    return [
+        f"a step    {cost['step_flops']:.2e} FLOPs at T0 (measured: {cost['step_seconds']:.3g} s), "
+        f"{cost['largest_step_flops']:.2e} at the largest size",
+        f"at most   {cost['flops_at_most']:.1e} training FLOPs, {cost['hours_at_most']:.1f} hours "
+        "in one unit, if every stage used up its limit on samples; evaluation comes on top",
+    ]
 
 
 def _again(out: Path, recipe: Recipe | None) -> str:

@@ -16,7 +16,8 @@ from algocapture.types import Batch, torch_generator
 def estimate(experiment: Experiment) -> dict[str, Any]:
     """FLOPs of a step, timed at T0 on a population that is thrown away, and what the limits allow.
 
-    Steps at larger sizes are assumed to take time in proportion to their FLOPs.
+    Steps at larger sizes are assumed to take time in proportion to their FLOPs. Empty where they
+    have none of their own: a kernel works at the next prediction, as much as P then asks for.
     """
     require_device(experiment.device)
     device = torch.device(experiment.device)
@@ -26,6 +27,8 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
         learner = experiment.learner.build(experiment.task, seeds, device)
         flops = [_forward(learner, experiment, size) for size in (sizes[0], sizes[-1])]
         seconds, trained = _timed_step(learner, experiment, sizes[0])
+    if not (trained and flops[0]):
+        return {}
     ratio = trained / flops[0]  # training against prediction, for the whole population's batch
     steps = experiment.limits.samples // experiment.protocol.batch
     growth = [flops[0] + (flops[1] - flops[0]) * (s - sizes[0]) / (sizes[-1] - sizes[0])

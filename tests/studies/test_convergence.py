@@ -18,6 +18,9 @@ from algocapture.studies.convergence.study import PARTS
 class Small(Sizes):
     """Two or three widths and a few draws: seconds."""
 
+    def kernel_widths(self, family):
+        return (2, 4, 8)
+
     def widths(self, family):
         return (2, 4, 8)
 

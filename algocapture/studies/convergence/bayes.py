@@ -32,10 +32,10 @@ def kernels(family: Family, kind: str, sizes: Sizes, seed: Seed) -> list[Row]:
     )
     scale = float(held.kernel.square().mean().sqrt())
     rows = []
-    for width in sizes.widths(family):
+    for width in sizes.kernel_widths(family):
         population = family.build(width, "ntk")
         generator = torch_generator(seed.child(width), sizes.device)
-        draws = sizes.tangents(family) if kind == "ntk" else sizes.draws(family, width)
+        draws = sizes.networks(family, kind, width)
         drawn = prior_kernels(population, held.x, draws, generator, kind)
         off = (drawn - held.kernel) / scale
         mean = size(torch.stack([part.mean(0) for part in off.tensor_split(BLOCKS)]))

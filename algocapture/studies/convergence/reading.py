@@ -70,7 +70,8 @@ def _exponents(tables: Mapping[str, Sequence[Row]]) -> list[Exponent]:
     found: list[Exponent] = []
     for (network, kind), rows in _groups(tables["kernels"], "network", "kind"):
         what = f"{kind} kernel of {network} over width"
-        bar = ((-1.15, -0.85), (-0.65, -0.35)) if network.startswith("fcn3") else (None, None)
+        judged = network.startswith("fcn3") and kind == "nngp"
+        bar = ((-1.15, -0.85), (-0.65, -0.35)) if judged else (None, None)
         found += _fit(rows, "width", "mean", f"{what}, mean", "-1", bar[0])
         found += _fit(rows, "width", "single", f"{what}, single network", "-0.5", bar[1])
     for (network, method), rows in _groups(tables["posteriors"], "network", "method"):

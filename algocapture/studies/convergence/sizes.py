@@ -19,8 +19,12 @@ class Sizes:
     steps: int = 1200
     device: str = "cpu"
 
+    def kernel_widths(self, family: Family) -> tuple[int, ...]:
+        """Without the least ones: there the next order is as large as the first."""
+        return (8, 16, 32, 64, 128) if family.exact else (4, 6, 8, 12, 16)
+
     def widths(self, family: Family) -> tuple[int, ...]:
-        """Of untrained networks: their kernels, and posteriors by weighting."""
+        """Of posteriors by weighting."""
         return (2, 4, 8, 16, 32, 64) if family.exact else (4, 6, 8, 12, 16)
 
     def trained_widths(self, family: Family) -> tuple[int, ...]:
@@ -39,8 +43,11 @@ class Sizes:
     def draws(self, family: Family, width: int) -> int:
         return self._scaled(40_000 if family.exact else 64_000 // width)
 
-    def tangents(self, family: Family) -> int:
-        return self._scaled(20_000 if family.exact else 2_000)
+    def networks(self, family: Family, kind: str, width: int) -> int:
+        """A mean kernel is 1 / width off, a single one 1 / sqrt(width): it takes many."""
+        if not family.exact:
+            return self.draws(family, width)
+        return self._scaled(120_000 if kind == "nngp" else 640_000 // width)
 
     def chains(self, family: Family) -> int:
         return self._scaled(400 if family.exact else 100)

@@ -1,0 +1,1 @@
+"""Capture at infinite width: the capture test run on kernel predictors. Not in the paper."""
