@@ -234,6 +234,25 @@ def test_the_baseline_account_holds_what_was_drawn():
     assert 0.4 < record["baselines"]["constant"] < 0.6
 
 
+def test_labels_count_as_seen_if_they_occurred_in_the_base_stage_alone():
+    """Where the answer is T, no label of a later stage is seen, however long it is trained on."""
+
+    class SayTheSize(Coin):
+        def solve(self, inputs):
+            return torch.full((len(inputs),), inputs.shape[1])
+
+    streams = [Seed(0).child("seed", 0)]
+    limits = Limits(largest=9, samples=100_000)
+    records = finish(Engine(SayTheSize(), KnownErrorConfig(), PROTOCOL, limits, streams, CPU))
+    assert [record["samples"] > 0 for record in records] == [True] * 3
+    for record in records:
+        for look in record["looks"]:
+            seen = look["n"] if record["index"] == 0 and look["samples"] else 0
+            assert (look["seen"]["n"], look["unseen"]["n"]) == (seen, look["n"] - seen)
+            split = look["seen" if seen else "unseen"]
+            assert split["error"] == look["error"]
+
+
 def test_acting_members_get_batches_of_one_size_and_their_own_instances():
     """What a stacked population needs: equal sizes; what seeds need: instances of their own."""
     e = engine(
