@@ -226,12 +226,12 @@ class StackedLearner(Learner):
         for member in sorted({int(key.partition("/")[0]) for key in state}):
             self.counts[member] = int(state[f"{member}/steps"])
             for prefix, rows in self._tensors():
-                row = [
-                    torch.from_numpy(state[f"{member}/{prefix}/{name}"].reshape(-1))
+                held = (
+                    torch.from_numpy(state[f"{member}/{prefix}/{name}"])
                     for name in self.layout.names
-                ]
+                )
                 with torch.no_grad():
-                    rows[member] = torch.cat(row).to(rows)
+                    rows[member] = self.layout.row(held).to(rows)
         self._former = None
 
     def _tensors(self) -> list[tuple[str, Tensor]]:

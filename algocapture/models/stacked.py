@@ -7,7 +7,7 @@ are batched over members; for attention members are folded into the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +25,7 @@ from algocapture.models.transformer import (
 from algocapture.types import TaskSpec
 
 Weights = dict[str, Tensor]
+ALIGNED = 64  # entries: a parameter that began elsewhere would keep products off the matrix units
 
 
 @dataclass(frozen=True)
@@ -45,25 +46,31 @@ class Layout:
 
     def split(self, rows: Float[Tensor, "members parameters"]) -> Weights:
         """The parameters by name, each with the leading member dimension."""
-        parts = rows.split(self.sizes, dim=1)
+        parts = rows.split([_aligned(size) for size in self.sizes], dim=1)
         return {
-            name: part.unflatten(1, shape)
-            for name, part, shape in zip(self.names, parts, self.shapes, strict=True)
+            name: part[:, :size].unflatten(1, shape)
+            for name, part, size, shape in zip(
+                self.names, parts, self.sizes, self.shapes, strict=True
+            )
         }
+
+    def row(self, parameters: Iterable[Tensor]) -> Float[Tensor, " parameters"]:
+        """One member's parameters, in order, with zeros between them."""
+        flat = [parameter.detach().flatten() for parameter in parameters]
+        return torch.cat([F.pad(part, (0, _aligned(len(part)) - len(part))) for part in flat])
 
     def decayed(self) -> Tensor:
         """1 for the entries of matrices, 0 for gains and biases."""
-        parts = [
-            torch.full((size,), float(len(shape) >= 2))
-            for size, shape in zip(self.sizes, self.shapes, strict=True)
-        ]
-        return torch.cat(parts)
+        return self.row(torch.full(shape, float(len(shape) >= 2)) for shape in self.shapes)
 
 
 def flatten(modules: Sequence[TransformerModule]) -> Float[Tensor, "members parameters"]:
     """One row of weights for each module."""
-    rows = [torch.cat([p.detach().flatten() for p in m.parameters()]) for m in modules]
-    return torch.stack(rows)
+    return torch.stack([Layout.of(module).row(module.parameters()) for module in modules])
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNED) * ALIGNED
 
 
 @dataclass(frozen=True)
