@@ -186,3 +186,17 @@ def test_bad_fields_are_named(fields, named):
 def test_fields_that_do_not_fit_the_task_are_named(fields, spec, named):
     with pytest.raises(ValueError, match=named):
         Transformer(**fields).build(spec, generator())
+
+
+@pytest.mark.parametrize("depth", [1, 40])
+def test_initialisation_is_the_one_that_is_documented(depth):
+    """Entries N(0, 1/fan-in); what writes into the residual stream is smaller by sqrt(2 depth), so
+    that all branches together add what one would. Of 2^12 entries or more, |z| < 4 each."""
+    torch_seed = torch.Generator().manual_seed(3)
+    module = Transformer(depth=depth, width=64, heads=2).build(TOKENS, torch_seed)
+    for block in (module.blocks[0], module.blocks[-1]):
+        for name, shrink in (("qkv", 1), ("up", 1), ("out", 2 * depth), ("down", 2 * depth)):
+            weight = getattr(block, name).detach().double()
+            scaled = weight.square().mean() * weight.shape[1] * shrink
+            z = (scaled - 1) / math.sqrt(2 / weight.numel())  # the variance of a mean of squares
+            assert abs(z) < 4, (name, float(scaled))

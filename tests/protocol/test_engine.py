@@ -234,6 +234,25 @@ def test_the_baseline_account_holds_what_was_drawn():
     assert 0.4 < record["baselines"]["constant"] < 0.6
 
 
+def test_no_instance_is_drawn_twice():
+    """Looks are on fresh instances: of no other look, of no training batch, of no other seed."""
+    drawn: list[bytes] = []
+
+    class Noted(Coin):
+        def sample(self, size, n, generator):
+            batch = super().sample(size, n, generator)
+            drawn.extend(row.numpy().tobytes() for row in batch.inputs)
+            return batch
+
+    protocol = Incremental(t0=64, delta=0.1, growth=1.2, batch=20, test=TEST, probes=(2.0,))
+    streams = [Seed(0).child("seed", s) for s in range(2)]
+    limits = Limits(largest=80, samples=100_000)
+    e = Engine(Noted(), KnownErrorConfig(1.5), protocol, limits, streams, CPU)
+    finish(e)
+    assert sum(m.ledger.spent().samples for m in e.members) == len(drawn) > 10_000
+    assert len(set(drawn)) == len(drawn)  # of 2^64 and more: a chance of 1e-10 that two are equal
+
+
 def test_labels_count_as_seen_if_they_occurred_in_the_base_stage_alone():
     """Where the answer is T, no label of a later stage is seen, however long it is trained on."""
 
