@@ -46,6 +46,7 @@ MAY_IMPORT["__main__"] = {"cli"}
 # Third-party package -> where alone it may be imported (prefixes of paths below algocapture/).
 WALLS: dict[str, tuple[str, ...]] = {
     "ray": ("launch/ray.py",),
+    "fsspec": ("store/publish.py",),
     "matplotlib": ("report/",),
     "jinja2": ("report/",),
     "click": ("cli/",),

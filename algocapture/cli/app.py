@@ -29,6 +29,7 @@ VERBS = {
     "verdict": "Judge a run: captured, not captured or undecided, and how sure.",
     "report": "Write one HTML page about a run, or several to compare.",
     "status": "How far a run is.",
+    "fetch": "Make the folder of a run that is published at a URL.",
     "eval": "Accuracy against size, without adaptation.",
     "export": "Write a trained model as one safetensors file.",
     "verify": "Check all hashes of a run and rebuild its result.",

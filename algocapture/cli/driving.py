@@ -11,10 +11,11 @@ from typing import Any
 import click
 from rich.console import Console
 
+from algocapture.cli.launching import Asked
 from algocapture.cli.progress import Progress
 from algocapture.cli.verdict import conclude
 from algocapture.experiment import Experiment, Recipe, Sink, UnitsFailed, drive
-from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
+from algocapture.launch import DONE, FAILED, INTERRUPTED
 from algocapture.report import PAGE, Summary, summarise, write_page
 from algocapture.report.together import is_pac
 from algocapture.store import StoreError
@@ -24,7 +25,7 @@ def go(
     experiment: Experiment,
     out: Path,
     recipe: Recipe | None,
-    launcher: str | None,
+    asked: Asked,
     time_limit: float | None,
     quiet: bool,
     as_json: bool,
@@ -32,6 +33,7 @@ def go(
 ) -> int:
     """Run, show, judge; the exit code."""
     console = Console(stderr=True, highlight=False)
+    launcher = asked.choose(experiment.units(), {experiment.device})
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(experiment, console, quiet))
         logs = out.parent / f"{out.name}.logs"
@@ -44,16 +46,15 @@ def go(
 
         try:
             complete = drive(
-                experiment, out, choose(launcher, experiment), recipe=recipe,
-                watch=watch, notify=progress.note, time_limit=time_limit,
+                experiment, out, launcher, recipe=recipe, watch=watch, notify=progress.note,
+                time_limit=time_limit, publish=asked.publish,
             )  # fmt: skip
         except UnitsFailed as error:
             click.echo(f"Error: {error}", err=True)
             return FAILED
     if not complete:
-        click.echo(
-            f"Stopped; everything is kept. Continue with:\n  {_again(out, recipe)}", err=True
-        )
+        again = _again(out, recipe, asked)
+        click.echo(f"Stopped; everything is kept. Continue with:\n  {again}", err=True)
         return INTERRUPTED
     summary = summarise(out)
     if is_pac(summary):
@@ -77,15 +78,6 @@ def draw(summary: Summary, as_json: bool) -> None:
         click.echo(f"no page: {error}", err=True)
 
 
-def choose(name: str | None, *experiments: Experiment) -> Launcher:
-    """On the CPU units run side by side; a GPU is not shared."""
-    if name is None:
-        units = sum(experiment.units() for experiment in experiments)
-        on_cpu = all(experiment.device == "cpu" for experiment in experiments)
-        name = "processes" if on_cpu and units > 1 else "inline"
-    return Processes() if name == "processes" else Inline()
-
-
 def announce(plan: dict[str, Any]) -> str:
     """A plan as text: what `--dry-run` prints."""
     lines = [f"folder    {plan['folder']}", f"identity  {plan['identity']}"]
@@ -107,8 +99,9 @@ def _costs(cost: dict[str, Any]) -> list[str]:
     ]
 
 
-def _again(out: Path, recipe: Recipe | None) -> str:
+def _again(out: Path, recipe: Recipe | None, asked: Asked) -> str:
     words = ["algocapture", "resume", str(out)]
+    words += [] if asked.publish is None else ["--publish", asked.publish]
     if recipe is not None:
         words += ["--recipe", str(recipe.path)]
         words += [word for change in recipe.changes for word in ("--set", change)]

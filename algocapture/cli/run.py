@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from algocapture.cli.driving import announce, go
+from algocapture.cli.launching import Asked, launching
 from algocapture.cli.loading import Loaded, load
 from algocapture.cli.output import print_json
 from algocapture.cli.studying import go_study, plan_study
@@ -16,7 +17,6 @@ from algocapture.cli.sweeping import go_sweep
 from algocapture.config import digest, to_json
 from algocapture.experiment import Experiment, estimate
 
-LAUNCHERS = ("inline", "processes")
 SINKS = ("tensorboard", "wandb", "mlflow")
 
 
@@ -25,7 +25,7 @@ SINKS = ("tensorboard", "wandb", "mlflow")
 @click.option("--out", type=click.Path(path_type=Path), help="The run's folder [runs/RECIPE].")
 @click.option("--seeds", type=int, help="How many seeds.")
 @click.option("--device", help="Where the work is done, such as cpu or cuda.")
-@click.option("--launcher", type=click.Choice(LAUNCHERS), help="[processes on CPU, else inline]")
+@launching
 @click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE",
               help="Change any field, such as task.vocab=32 or limits.largest=500.")  # fmt: skip
 @click.option("--only", multiple=True, metavar="NAME", help="Of a sweep, these runs alone.")
@@ -39,7 +39,7 @@ def run(
     out: Path | None,
     seeds: int | None,
     device: str | None,
-    launcher: str | None,
+    asked: Asked,
     changes: tuple[str, ...],
     only: tuple[str, ...],
     time_limit: float | None,
@@ -65,14 +65,14 @@ def run(
         if dry_run:
             plan_study(study, folder, as_json)
             return 0
-        return go_study(study, folder, loaded.recipe, launcher, time_limit, quiet, as_json)
+        return go_study(study, folder, loaded.recipe, asked, time_limit, quiet, as_json)
     if only:
         loaded = loaded.select(only)
     folder = out or _base(loaded)
     if dry_run:
         _plan(loaded, {name: folder / name for name in loaded.experiments}, as_json)
         return 0
-    rest = (folder, loaded.recipe, launcher, time_limit, quiet, as_json, sinks)
+    rest = (folder, loaded.recipe, asked, time_limit, quiet, as_json, sinks)
     if loaded.is_sweep:
         return go_sweep(loaded.experiments, *rest)
     return go(loaded.only(), *rest)

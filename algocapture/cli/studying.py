@@ -8,11 +8,12 @@ from typing import Any
 import click
 from rich.console import Console
 
+from algocapture.cli.launching import Asked
 from algocapture.cli.output import print_json
-from algocapture.config import digest
+from algocapture.config import ConfigError, digest
 from algocapture.experiment import Recipe, UnitsFailed, conduct, stored_study
 from algocapture.experiment.measuring import rows_of
-from algocapture.launch import DONE, FAILED, INTERRUPTED, Inline, Launcher, Processes
+from algocapture.launch import DONE, FAILED, INTERRUPTED
 from algocapture.report.findings import SUMMARY, write_findings
 from algocapture.store import RunFolder, StoreError
 from algocapture.studies import Study
@@ -22,12 +23,18 @@ def go_study(
     study: Study,
     out: Path,
     recipe: Recipe | None,
-    launcher: str | None,
+    asked: Asked,
     time_limit: float | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Measure, say what was found; the exit code."""
+    if asked.publish is not None:
+        raise ConfigError(
+            f"--publish {asked.publish}: a study's parts are kept in its folder alone"
+        )
+    # Parts measure time: one after the other, unless asked.
+    launcher = asked.choose(len(study.parts()), {study.device}, several="inline")
     console = Console(stderr=True, highlight=False)
 
     def note(line: str) -> None:
@@ -42,8 +49,7 @@ def go_study(
 
     try:
         complete = conduct(
-            study, out, _launcher(launcher, study), recipe=recipe,
-            watch=watch, notify=note, time_limit=time_limit,
+            study, out, launcher, recipe=recipe, watch=watch, notify=note, time_limit=time_limit,
         )  # fmt: skip
     except UnitsFailed as error:
         click.echo(f"Error: {error}", err=True)
@@ -93,8 +99,3 @@ def plan_study(study: Study, folder: Path, as_json: bool) -> None:
         return
     for key, value in plan.items():
         click.echo(f"{key:9} {value}")
-
-
-def _launcher(name: str | None, study: Study) -> Launcher:
-    """Parts measure time: one after the other, unless asked."""
-    return Processes() if name == "processes" else Inline()

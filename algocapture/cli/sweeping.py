@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from algocapture.cli.driving import choose
+from algocapture.cli.launching import Asked
 from algocapture.cli.output import print_json
 from algocapture.cli.progress import ending
 from algocapture.experiment import Experiment, Recipe, Sink, Swept, sweep
@@ -26,14 +26,15 @@ def go_sweep(
     experiments: dict[str, Experiment],
     out: Path,
     recipe: Recipe | None,
-    launcher: str | None,
+    asked: Asked,
     time_limit: float | None,
     quiet: bool,
     as_json: bool,
     sinks: tuple[str, ...] = (),
 ) -> int:
     """Run them all, say how each ended; the exit code."""
-    few = sum(experiment.units() for experiment in experiments.values()) <= FEW
+    units = sum(experiment.units() for experiment in experiments.values())
+    launcher = asked.choose(units, {experiment.device for experiment in experiments.values()})
     console = Console(stderr=True, highlight=False)
 
     def note(line: str) -> None:
@@ -50,12 +51,12 @@ def go_sweep(
         def watch(unit: str, event: dict[str, Any]) -> None:
             for sink in opened[unit.partition("/")[0]]:
                 sink.watch(unit, event)
-            if (line := _line(unit, event, few)) is not None:
+            if (line := _line(unit, event, units <= FEW)) is not None:
                 note(line)
 
         swept = sweep(
-            experiments, out, choose(launcher, *experiments.values()), recipe=recipe,
-            watch=watch, notify=note, time_limit=time_limit,
+            experiments, out, launcher, recipe=recipe, watch=watch, notify=note,
+            time_limit=time_limit, publish=asked.publish,
             finished=lambda name: note(f"{name}: {conclusion(out / name)}"),
         )  # fmt: skip
     return _concluded(out, swept, as_json)

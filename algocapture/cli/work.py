@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import click
@@ -10,21 +11,39 @@ from algocapture.cli.loading import load_study, of_run
 from algocapture.config import ConfigError
 from algocapture.experiment import measure_part
 from algocapture.experiment import work as work_on
-from algocapture.launch import Stop, connect
+from algocapture.experiment.publishing import WAIT, copy_of
+from algocapture.launch import Emit, Stop, connect
 from algocapture.store import RunFolder
-
-WAIT = 10.0  # seconds for a former worker to end: its driver may just have been killed
+from algocapture.store.publish import Published
 
 
 @click.command(hidden=True)
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("place")
 @click.option("--unit", type=int, required=True)
 @click.option("--recipe")
+@click.option("--publish")
 @click.option("--set", "changes", multiple=True)
-def work(folder: Path, unit: int, recipe: str | None, changes: tuple[str, ...]) -> int:
-    """Bring one unit of the run in FOLDER to its end."""
+def work(
+    place: str, unit: int, recipe: str | None, publish: str | None, changes: tuple[str, ...]
+) -> int:
+    """Bring one unit of the run in PLACE to its end: a folder, or a URL that it is published to."""
     emit = connect()
-    run = RunFolder(folder)
+    if "://" not in place:
+        published = None if publish is None else Published(publish)
+        return _work(RunFolder(place), published, unit, recipe, changes, emit)
+    published = Published(place)
+    with tempfile.TemporaryDirectory(prefix="algocapture-") as folder:
+        return _work(copy_of(published, Path(folder)), published, unit, recipe, changes, emit)
+
+
+def _work(
+    run: RunFolder,
+    published: Published | None,
+    unit: int,
+    recipe: str | None,
+    changes: tuple[str, ...],
+    emit: Emit,
+) -> int:
     if run.is_study:
         study, _ = load_study(run, recipe, changes)
         run.require(study.identity(), None)
@@ -33,4 +52,4 @@ def work(folder: Path, unit: int, recipe: str | None, changes: tuple[str, ...]) 
     if not 0 <= unit < experiment.units():
         raise ConfigError(f"--unit {unit}: {run.path} has units 0 to {experiment.units() - 1}")
     with Stop() as stop:
-        return work_on(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
+        return work_on(run, experiment, unit, emit=emit, stop=stop, wait=WAIT, published=published)

@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,14 +18,14 @@ import torch
 
 import algocapture
 from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.publishing import WAIT, reconcile
 from algocapture.experiment.unit import require_device, work
 from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Refused, Stop, Unit
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.publish import Published
 from algocapture.studies.base import Study
-
-WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
 
 
 @dataclass(frozen=True)
@@ -55,52 +56,89 @@ def drive(
     watch: Watch = lambda name, event: None,
     notify: Callable[[str], None] | None = None,
     time_limit: float | None = None,
+    publish: str | None = None,
 ) -> bool:
-    """Begin, continue or extend the run in `out`; True when it is complete."""
-    require_device(experiment.device)
-    kwargs: dict[str, Any] = {} if notify is None else {"notify": notify}
-    digest = None if recipe is None else recipe.digest
-    with (
-        Stop(time_limit) as stop,
-        RunFolder.enter(
-            out, experiment.identity(), experiment.extension(), recipe=digest, **kwargs
-        ) as run,
-    ):
+    """Begin, continue or extend the run in `out`; True when it is complete.
+
+    `publish`: a URL to which the run's state is published as it grows, and from which what came
+    further there is taken.
+    """
+    if launcher.here:
+        require_device(experiment.device)
+    published = None if publish is None else Published(publish)
+    with Stop(time_limit) as stop, enter(experiment, out, recipe, published, notify) as run:
         begun = time.time()
+        if published is not None:
+            reconcile(run, experiment, published)
         left = unfinished(run, experiment)
-        outcomes = launcher.run(units_of(run, experiment, left, recipe, stop), watch, stop)
-        complete = conclude(run, experiment, begun, outcomes)
+        way = Way(stop, recipe, published, launcher.here)
+        outcomes = launcher.run(units_of(run, experiment, left, way), watch, stop)
+        complete = conclude(run, experiment, begun, outcomes, published)
     if failed := [o for o in outcomes if o.code not in (DONE, INTERRUPTED)]:
         raise UnitsFailed(failed)
     return complete
 
 
-def units_of(
-    run: RunFolder,
+@contextmanager
+def enter(
     experiment: Experiment,
-    left: list[int],
+    out: Path | str,
     recipe: Recipe | None,
-    stop: Callable[[], bool],
-    within: str = "",
+    published: Published | None,
+    notify: Callable[[str], None] | None,
+) -> Iterator[RunFolder]:
+    """The run's folder, held; here and where it is published it is this run or none yet."""
+    kwargs: dict[str, Any] = {} if notify is None else {"notify": notify}
+    kwargs["recipe"] = None if recipe is None else recipe.digest
+    with RunFolder.enter(out, experiment.identity(), experiment.extension(), **kwargs) as run:
+        if published is not None:
+            published.attach(run)
+        yield run
+
+
+@dataclass(frozen=True)
+class Way:
+    """How units reach their run."""
+
+    stop: Callable[[], bool]
+    recipe: Recipe | None = None
+    published: Published | None = None
+    here: bool = True  # they run where the folder is
+
+
+def units_of(
+    run: RunFolder, experiment: Experiment, left: list[int], way: Way, within: str = ""
 ) -> list[Unit]:
     """The units that are left, as work for a launcher; `within` is put before their names."""
     return [
         Unit(
             name=f"{within}unit-{unit:03d}",
-            call=partial(_call, run, experiment, unit, stop),
-            argv=argv(run, unit, recipe),
+            call=partial(_call, run, experiment, unit, way),
+            argv=argv(run, unit, way.recipe, way.published, way.here),
             threads=experiment.threads,
         )
         for unit in left
     ]
 
 
-def conclude(run: RunFolder, experiment: Experiment, begun: float, outcomes: list[Outcome]) -> bool:
+def conclude(
+    run: RunFolder,
+    experiment: Experiment,
+    begun: float,
+    outcomes: list[Outcome],
+    published: Published | None = None,
+) -> bool:
     """The end of a session: meta.json and, when nothing is left, result.json; is it complete?"""
+    if published is not None:
+        reconcile(run, experiment, published)
     complete = not unfinished(run, experiment)
     write_meta(run, experiment, begun, outcomes)
     if complete:
         run.write_result()
+    if published is not None:
+        published.put_top(run, "meta")
+        if complete:
+            published.put_top(run, "result")
     return complete
 
 
@@ -121,21 +159,33 @@ def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
     return True
 
 
-def _call(
-    run: RunFolder, experiment: Experiment, unit: int, stop: Callable[[], bool], emit: Emit
-) -> int:
+def _call(run: RunFolder, experiment: Experiment, unit: int, way: Way, emit: Emit) -> int:
     try:
-        return work(run, experiment, unit, emit=emit, stop=stop, wait=WAIT)
+        return work(
+            run, experiment, unit, emit=emit, stop=way.stop, wait=WAIT, published=way.published
+        )
     except StoreError as error:  # a full disk, a folder in use: a traceback would say no more
         raise Refused(str(error)) from error
 
 
-def argv(run: RunFolder, unit: int, recipe: Recipe | None) -> tuple[str, ...]:
-    command = (sys.executable, "-m", "algocapture", "work", str(run.path), "--unit", str(unit))
-    if recipe is None:
-        return command
-    changes = [word for change in recipe.changes for word in ("--set", change)]
-    return (*command, "--recipe", str(recipe.path), *changes)
+def argv(
+    run: RunFolder,
+    unit: int,
+    recipe: Recipe | None,
+    published: Published | None = None,
+    here: bool = True,
+) -> tuple[str, ...]:
+    """The command of a unit. Elsewhere the URL, if there is one, stands for the folder."""
+    place = str(run.path.absolute())
+    if published is not None and not here:
+        place = published.url
+    command = [sys.executable, "-m", "algocapture", "work", place, "--unit", str(unit)]
+    if published is not None and here:
+        command += ["--publish", published.url]
+    if recipe is not None:
+        command += ["--recipe", str(recipe.path)]
+        command += [word for change in recipe.changes for word in ("--set", change)]
+    return tuple(command)
 
 
 def write_meta(
@@ -158,7 +208,10 @@ def _ended(outcome: Outcome) -> dict[str, Any]:
 def environment(experiment: Experiment | Study) -> dict[str, Any]:
     """Host facts: nothing that decides anything."""
     device = torch.device(experiment.device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    name = platform.processor()
+    if device.type == "cuda":  # a driver of a cluster may have none itself
+        there = torch.cuda.is_available()
+        name = torch.cuda.get_device_name(device) if there else "CUDA on another machine"
     return {
         "algocapture": algocapture.__version__,
         "python": platform.python_version(),

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from algocapture.experiment.configuration import Experiment
-from algocapture.experiment.driver import Recipe, conclude, unfinished, units_of
+from algocapture.experiment.driver import Recipe, Way, conclude, enter, unfinished, units_of
+from algocapture.experiment.publishing import reconcile
 from algocapture.experiment.tally import Tally
 from algocapture.experiment.unit import require_device
 from algocapture.launch import DONE, INTERRUPTED, Launcher, Outcome, Stop, Unit
 from algocapture.launch.base import Event, Watch
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.publish import Published
 from algocapture.store.sweep import check_name, hold_sweep
 
 Notify = Callable[[str], None]
@@ -46,19 +47,22 @@ def sweep(
     notify: Notify = lambda message: None,
     finished: Callable[[str], None] = lambda name: None,
     time_limit: float | None = None,
+    publish: str | None = None,
 ) -> Swept:
     """Begin, continue or extend the runs in `out`, each in the folder of its name.
 
     Nothing begins unless every run may be entered. A unit that fails never stops the others.
+    `publish`: a URL, to whose folder of its name each run is published.
     `finished` is called with a run's name when its result is there.
     """
     out = Path(out)
-    for device in {experiment.device for experiment in experiments.values()}:
+    for device in {e.device for e in experiments.values()} if launcher.here else ():
         require_device(device)
     for name in experiments:
         check_name(name)
     with Stop(time_limit) as stop, hold_sweep(out, notify):
-        session = _Session(experiments, out, recipe, stop, watch, notify, finished)
+        way = Way(stop, recipe, None, launcher.here)
+        session = _Session(experiments, out, way, publish, watch, notify, finished)
         for name in experiments:
             with session.enter(name):
                 pass
@@ -75,6 +79,7 @@ class _Open:
 
     run: RunFolder
     held: ExitStack
+    published: Published | None
     waits: dict[str, int]  # unit -> tries so far
     begun: float
     outcomes: list[Outcome] = field(default_factory=list)
@@ -84,8 +89,8 @@ class _Open:
 class _Session:
     experiments: Mapping[str, Experiment]
     out: Path
-    recipe: Recipe | None
-    stop: Callable[[], bool]
+    way: Way
+    url: str | None
     show: Watch
     notify: Notify
     finished: Callable[[str], None]
@@ -97,15 +102,12 @@ class _Session:
         units = {name: experiment.units() for name, experiment in self.experiments.items()}
         self.tally = Tally(self.out, units)
 
-    def enter(self, name: str) -> Any:
-        experiment = self.experiments[name]
-        return RunFolder.enter(
-            self.out / name,
-            experiment.identity(),
-            experiment.extension(),
-            recipe=None if self.recipe is None else self.recipe.digest,
-            notify=self.notify,
-        )
+    def published(self, name: str) -> Published | None:
+        return None if self.url is None else Published(f"{self.url.rstrip('/')}/{name}")
+
+    def enter(self, name: str) -> AbstractContextManager[RunFolder]:
+        experiment, published = self.experiments[name], self.published(name)
+        return enter(experiment, self.out / name, self.way.recipe, published, self.notify)
 
     def units(self) -> Iterator[Unit]:
         for name in self.experiments:
@@ -113,14 +115,20 @@ class _Session:
 
     def _begin(self, name: str) -> list[Unit]:
         experiment, held = self.experiments[name], ExitStack()
+        published = self.published(name)
         try:
             run = held.enter_context(self.enter(name))
+            if published is not None:
+                reconcile(run, experiment, published)
         except StoreError as error:  # such as a run that is resumed by itself meanwhile
+            held.close()
             self._fail(Outcome(name, 1, 1, str(error)))
             return []
         left = unfinished(run, experiment)
-        units = units_of(run, experiment, left, self.recipe, self.stop, within=f"{name}/")
-        self.open[name] = _Open(run, held, {unit.name: 1 for unit in units}, time.time())
+        way = replace(self.way, published=published)
+        units = units_of(run, experiment, left, way, within=f"{name}/")
+        waits = {unit.name: 1 for unit in units}
+        self.open[name] = _Open(run, held, published, waits, time.time())
         self.tally.opened(name, left, experiment, run)
         if not units:
             self._end(name)
@@ -152,7 +160,9 @@ class _Session:
         opened, experiment = self.open.pop(name), self.experiments[name]
         with opened.held:
             try:
-                complete = conclude(opened.run, experiment, opened.begun, opened.outcomes)
+                complete = conclude(
+                    opened.run, experiment, opened.begun, opened.outcomes, opened.published
+                )
             except StoreError as error:  # such as a full disk: the other runs go on
                 self._fail(Outcome(name, 1, 1, str(error)))
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.messages import Reporter
 from algocapture.launch.base import DONE, INTERRUPTED, Emit
 from algocapture.protocol import Decided, Engine
-from algocapture.store import Checkpoint, RunFolder, UnitFolder
+from algocapture.store import Checkpoint, RunFolder, StoreError, UnitFolder
+from algocapture.store.publish import Published
 
 CHECKPOINT_SECONDS = 30.0  # between checkpoints within a stage: what a crash can cost
 
@@ -29,19 +31,36 @@ def work(
     emit: Emit = lambda event: None,
     stop: Callable[[], bool] = lambda: False,
     wait: float = 0.0,
+    published: Published | None = None,
 ) -> int:
-    """Bring a unit to its end, from its last checkpoint if there is one; the exit code."""
+    """Bring a unit to its end, from its last checkpoint if there is one; the exit code.
+
+    With `published`, from the one that came furthest, here or there.
+    """
     seeds = experiment.seeds_of(unit)
+    with threads(experiment.threads), unit_folder(run, experiment, unit, wait) as folder:
+        if published is not None:
+            published.pull(run, folder, unit)
+        publish = None if published is None else partial(published.push, run, unit)
+        return _Unit(folder, experiment, unit, Reporter(emit, seeds), publish).finish(stop)
+
+
+def unit_folder(run: RunFolder, experiment: Experiment, unit: int, wait: float = 0.0) -> UnitFolder:
     exact = torch.device(experiment.device).type == "cpu"
-    with threads(experiment.threads), run.unit(unit, seeds, exact=exact, wait=wait) as folder:
-        return _Unit(folder, experiment, unit, Reporter(emit, seeds)).finish(stop)
+    return run.unit(unit, experiment.seeds_of(unit), exact=exact, wait=wait)
 
 
 class _Unit:
     def __init__(
-        self, folder: UnitFolder, experiment: Experiment, unit: int, report: Reporter
+        self,
+        folder: UnitFolder,
+        experiment: Experiment,
+        unit: int,
+        report: Reporter,
+        publish: Callable[[Records], None] | None,
     ) -> None:
         self.folder, self.experiment, self.report = folder, experiment, report
+        self.publish, self.late = publish, ""
         self.seeds = experiment.seeds_of(unit)
         self.engine = engine(experiment, unit)
         self.records: Records = {seed: [] for seed in self.seeds}
@@ -62,8 +81,13 @@ class _Unit:
             self.report.events(events)
             if stop():
                 self._save([])
-                return INTERRUPTED
-        return DONE
+                return self._ended(INTERRUPTED)
+        return self._ended(DONE)
+
+    def _ended(self, code: int) -> int:
+        if self.late and self.publish is not None:
+            self.publish(self.records)  # the last try may fail, and then the unit has failed
+        return code
 
     def _save(self, decided: list[Decided]) -> None:
         arrays, state = self.engine.state()
@@ -72,7 +96,18 @@ class _Unit:
             if self.experiment.keep_models and event.record["outcome"] == "passed":
                 weights[self.seeds[event.member]] = _weights(arrays, event.member)
         self.folder.commit(Checkpoint(arrays, state, self.records), models=weights)
+        self._publish()
         self.saved = time.monotonic()
+
+    def _publish(self) -> None:
+        """A store that does not answer stops nobody before the end."""
+        if self.publish is None:
+            return
+        try:
+            self.publish(self.records)
+            self.late = ""
+        except StoreError as error:
+            self.late = str(error)
 
 
 def engine(experiment: Experiment, unit: int) -> Engine:

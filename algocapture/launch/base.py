@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3  # exit codes of a unit, as of the command line
 
@@ -44,6 +44,8 @@ class Refused(Exception):
 
 class Launcher(ABC):
     """Runs units. A failure never stops the others."""
+
+    here: ClassVar[bool] = True  # on this machine, which must then have the units' device
 
     @abstractmethod
     def run(

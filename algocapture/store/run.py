@@ -119,6 +119,10 @@ class RunFolder:
             self.path, self.digest, index, seeds, exact=exact, wait=wait, notify=self.notify
         )
 
+    def has_unit(self, unit: int) -> bool:
+        """Was anything of this unit kept here?"""
+        return (self.path / stages.unit_name(unit)).is_dir()
+
     def workers(self) -> dict[int, str]:
         """The units that are being worked on, and by whom, without waiting to be sure."""
         units = stages.numbered(self.path, stages.UNIT)
