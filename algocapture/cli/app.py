@@ -44,7 +44,7 @@ EPILOG = (
 )
 
 
-HIDDEN = ("work",)  # what launchers call
+HIDDEN = ("work", "tile")  # what launchers call
 
 
 class Verbs(click.Group):

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 import torch
-from rich.progress import track
+from rich.console import Console
+from rich.progress import Progress
 
-from algocapture.cli.output import console
-from algocapture.config import difference, digest, to_json
-from algocapture.kernels import Estimate, InfiniteTransformer
-from algocapture.rng import Seed
-from algocapture.store import files
-from algocapture.types import torch_generator
+from algocapture.cli.launching import Asked, launching
+from algocapture.cli.tiling import Tiles, assemble, compute, enter
+from algocapture.config import ConfigError, digest, to_json
+from algocapture.experiment import UnitsFailed
+from algocapture.kernels import InfiniteTransformer
+from algocapture.kernels.tile import parts_bytes
+from algocapture.launch import DONE, FAILED, INTERRUPTED
 
+TILE = (sys.executable, "-m", "algocapture", "tile")  # the command of a worker
+MEMORY = 2**32  # bytes that a tile's parts may take
 NPY = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -34,11 +37,19 @@ NPY = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--causal", is_flag=True)
 @click.option("--output-projection", is_flag=True, help="With W_O: the NTK's first term doubles.")
 @click.option("--readout", type=click.Choice(["last", "mean"]), default="last", show_default=True)
-@click.option("--rtol", default=0.01, show_default=True, help="Relative error of every tile.")
-@click.option("--samples", default=1024, show_default=True, help="Draws before the first look.")
-@click.option("--limit", default=1_000_000, show_default=True, help="Most draws of a tile.")
+@click.option(
+    "--rtol", default=0.01, show_default=True, help="Relative error [at depth > 1 of every tile]."
+)
+@click.option(
+    "--samples",
+    default=1024,
+    show_default=True,
+    help="Draws before the first look; then they double.",
+)
+@click.option("--limit", default=1_000_000, show_default=True, help="Most draws.")
 @click.option("--tile", default=64, show_default=True, help="Inputs in a tile's side.")
 @click.option("--seed", default=0, show_default=True)
+@launching
 def kernel(
     x1: Path,
     x2: Path | None,
@@ -49,12 +60,14 @@ def kernel(
     limit: int,
     tile: int,
     seed: int,
+    asked: Asked,
     **fields: Any,
-) -> None:
+) -> int:
     """Gram between arrays (P, T, d) in X1 and X2 (or X1 alone), with its standard errors.
 
-    Finished tiles are kept beside OUT: the same command continues after a stop. A Gram of one
-    tile is positive semi-definite; several tiles have draws of their own.
+    Finished tiles are kept beside OUT: the same command continues after a stop. At depth 1 all
+    tiles have the same draws, so that the whole is positive semi-definite and does not depend on
+    the launcher; beyond, each tile has draws of its own.
     """
     if tile < 1:
         raise click.UsageError(f"--tile = {tile}: expected at least 1 input")
@@ -73,41 +86,45 @@ def kernel(
         "x1": fingerprint(first),
         "x2": None if second is None else fingerprint(second),
     }
-    folder = Path(f"{out}.tiles")
-    enter(folder, settings)
     other = first if second is None else second
-    work = tiles(len(first), len(other), tile, second is None)
-    for rows, columns in track(work, "tiles", console=console(), transient=True):
-        path = folder / name_of(rows, columns)
-        if path.exists():
-            continue
-        right = None if second is None and rows == columns else other[columns]
-        files.write_atomic(path, packed(estimated(infinite, settings, first[rows], right, path)))
-    assemble(out, folder, work, second is None, settings)
-    console().print(f"{out}: {kind} of {len(first)} x {len(other)}")
+    settings["shape"] = [len(first), len(other)]
+    _check_memory(tile, first.shape[1] if first.ndim == 3 else 1, infinite.readout)
+    folder = Path(f"{out}.tiles")
+    enter(folder, settings, {"x1": first} | ({} if second is None else {"x2": second}))
+    return _go(Tiles(folder), out, asked)
 
 
-def estimated(
-    infinite: InfiniteTransformer,
-    settings: dict[str, Any],
-    left: torch.Tensor,
-    right: torch.Tensor | None,
-    path: Path,
-) -> Estimate:
-    """One tile, from draws of its own."""
-    kind = settings["kind"]
-    start = infinite.estimate(
-        left,
-        right,
-        samples=settings["samples"],
-        generator=torch_generator(Seed(settings["seed"]).child("tile", path.name)),
-        kinds=[kind],
-    )
-    return start.until(settings["rtol"], settings["limit"])[kind]
+def _go(held: Tiles, out: Path, asked: Asked) -> int:
+    if asked.publish is not None:
+        raise ConfigError(f"--publish {asked.publish}: a Gram's tiles are kept beside OUT alone")
+    launcher = asked.choose(len(held.work), {"cpu"}, several="inline")
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("tiles", total=None)
+
+        def watch(unit: str, event: dict[str, Any]) -> None:
+            if event.get("state") == "ended":
+                progress.update(bar, advance=1, description=unit)
+
+        try:
+            number = compute(held, launcher, TILE, watch)
+        except UnitsFailed as error:
+            click.echo(f"Error: {error}", err=True)
+            return FAILED
+    if number is None:
+        click.echo("Stopped; finished tiles are kept. The same command continues", err=True)
+        return INTERRUPTED
+    assemble(out, held, number)
+    rows, columns = held.settings["shape"]
+    click.echo(f"{out}: {held.settings['kind']} of {rows} x {columns}")
+    return DONE
 
 
-def name_of(rows: slice, columns: slice) -> str:
-    return f"{rows.start}-{columns.start}.npz"
+def _check_memory(tile: int, tokens: int, readout: str) -> None:
+    if (needed := parts_bytes(tile, tokens, readout)) > MEMORY:
+        raise click.UsageError(
+            f"--tile = {tile}: a tile with readout {readout!r} would take {needed / 1e9:.1f} GB; "
+            "choose a smaller one"
+        )
 
 
 def load(path: Path) -> torch.Tensor:
@@ -124,75 +141,3 @@ def load(path: Path) -> torch.Tensor:
 def fingerprint(x: torch.Tensor) -> str:
     array = x.numpy()
     return digest([list(array.shape), str(array.dtype), array.tobytes().hex()])
-
-
-def enter(folder: Path, settings: dict[str, Any]) -> None:
-    """Begin or continue a folder of tiles."""
-    held = folder / "settings.json"
-    if held.exists():
-        changes = difference(json.loads(held.read_text("utf-8")), settings)
-        if changes:
-            raise click.UsageError(
-                f"{folder} holds tiles of another Gram ({'; '.join(changes)}): remove it, or "
-                "choose another --out"
-            )
-        return
-    files.make_folder(folder)
-    files.write_atomic(held, json.dumps(settings, indent=2).encode())
-
-
-def tiles(rows: int, columns: int, tile: int, symmetric: bool) -> list[tuple[slice, slice]]:
-    """The tiles to compute: of a symmetric Gram those on and above the diagonal."""
-    return [
-        (slice(i, min(i + tile, rows)), slice(j, min(j + tile, columns)))
-        for i in range(0, rows, tile)
-        for j in range(i if symmetric else 0, columns, tile)
-    ]
-
-
-def packed(estimate: Estimate) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        value=estimate.value.numpy(),
-        stderr=estimate.stderr.numpy(),
-        draws=np.int64(estimate.draws),
-        sampler=np.str_(estimate.sampler),
-        biases=np.array(estimate.biases, dtype=np.str_),
-    )
-    return buffer.getvalue()
-
-
-def assemble(
-    out: Path,
-    folder: Path,
-    work: list[tuple[slice, slice]],
-    symmetric: bool,
-    settings: dict[str, Any],
-) -> None:
-    """One file of all tiles; the tiles go when it is there."""
-    shape = (work[-1][0].stop, work[-1][1].stop)
-    arrays = {"value": np.empty(shape), "stderr": np.empty(shape), "draws": np.empty(shape)}
-    biases: set[str] = set()
-    for rows, columns in work:
-        with np.load(folder / name_of(rows, columns), allow_pickle=False) as part:
-            for name, whole in arrays.items():
-                whole[rows, columns] = part[name]
-            biases |= set(part["biases"].tolist())
-    if symmetric:  # the diagonal tiles are symmetric, the ones below it are still to be filled
-        for rows, columns in work:
-            for whole in arrays.values():
-                whole[columns, rows] = whole[rows, columns].T
-    buffer = io.BytesIO()
-    np.savez(
-        buffer,
-        value=arrays["value"],
-        stderr=arrays["stderr"],
-        draws=arrays["draws"].astype(np.int64),
-        biases=np.array(sorted(biases), dtype=np.str_),
-        settings=np.str_(json.dumps(settings)),
-    )
-    files.write_atomic(out, buffer.getvalue())
-    for name in files.names(folder):
-        files.remove(folder / name)
-    folder.rmdir()

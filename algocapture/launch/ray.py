@@ -86,7 +86,8 @@ class Ray(Launcher):
         stop: Callable[[], bool] = lambda: False,
     ) -> list[Outcome]:
         with _connected(self.address):
-            _compare(stamp())
+            if self.address is not None:
+                _compare(stamp())
             pool = _Pool(self, iter(enumerate(units)), watch)
             try:
                 while pool.busy():

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from algocapture.cli import main
-from algocapture.cli.kernel import tiles
+from algocapture.cli.tiling import tiles
 from algocapture.kernels import InfiniteTransformer
+from algocapture.kernels.tile import Tile
 
 
 def call(*arguments: object) -> int:
@@ -47,23 +48,74 @@ def test_a_stopped_gram_continues_to_the_same(
     x: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, part = tmp_path / "whole.npz", tmp_path / "part.npz"
-    call("kernel", x, "-o", whole, *OPTIONS, "--tile", 2)
-    estimate, calls = InfiniteTransformer.estimate, []
+    rest = (*OPTIONS, "--samples", 64, "--tile")
+    call("kernel", x, "-o", whole, *rest, 2)
+    draw = Tile.draw
+    for stop in (3, 6, 4):  # a session ends in its third, sixth and fourth tile
+        calls: list[int] = []
 
-    def stops(self, *arguments, **options):
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        calls.append(1)
-        return estimate(self, *arguments, **options)
+        def stops(self, *arguments, calls=calls, stop=stop):
+            calls.append(1)
+            if len(calls) == stop:
+                raise KeyboardInterrupt
+            return draw(self, *arguments)
 
-    monkeypatch.setattr(InfiniteTransformer, "estimate", stops)
-    assert call("kernel", x, "-o", part, *OPTIONS, "--tile", 2) != 0
-    monkeypatch.setattr(InfiniteTransformer, "estimate", estimate)
-    assert len(list(Path(f"{part}.tiles").glob("*.npz"))) == 3
-    assert call("kernel", x, "-o", part, *OPTIONS, "--tile", 3) == 2  # other settings
-    assert call("kernel", x, "-o", part, *OPTIONS, "--tile", 2) == 0
-    with np.load(whole) as one, np.load(part) as two:
-        np.testing.assert_array_equal(one["value"], two["value"])
+        monkeypatch.setattr(Tile, "draw", stops)
+        assert call("kernel", x, "-o", part, *rest, 2) != 0
+    monkeypatch.setattr(Tile, "draw", draw)
+    kept = sorted(Path(f"{part}.tiles").glob("round-*"))
+    assert len(kept) == 2 + 5 + 3  # of rounds 0 and 1: a round's tiles go when the next is whole
+    kept[5].write_bytes(b"damaged")  # of round 0: is drawn again for round 1
+    kept[-1].write_bytes(kept[-1].read_bytes()[:-1])
+    assert call("kernel", x, "-o", part, *rest, 3) == 2  # other settings
+    assert call("kernel", x, "-o", part, *rest, 2) == 0
+    assert whole.read_bytes() == part.read_bytes()
+
+
+@pytest.mark.slow
+def test_launchers_give_the_same_bytes(x: Path, tmp_path: Path) -> None:
+    for depth in ("1", "2"):
+        found = set()
+        for launcher in ("inline", "processes", "ray"):
+            out = tmp_path / f"{launcher}-{depth}.npz"
+            rest = ("--rtol", 0.2, "--depth", depth, "--launcher", launcher)
+            assert call("kernel", x, "-o", out, "--tile", 2, *rest) == 0
+            found.add(out.read_bytes())
+        assert len(found) == 1
+
+
+def test_at_depth_1_tiles_are_parts_of_one_gram(x: Path, tmp_path: Path) -> None:
+    """The entries do not depend on the tiling: to rounding, since products have other shapes."""
+    grams = []
+    for tile in (1, 2, 3, 5):
+        out = tmp_path / f"{tile}.npz"
+        rest = ("--samples", 64, "--rtol", 0.05, "--tile", tile)
+        assert call("kernel", x, "-o", out, "--activation", "erf", *rest) == 0
+        with np.load(out) as held:
+            grams.append(held["value"])
+            assert len(set(held["draws"].ravel())) == 1
+    for gram in grams[:3]:
+        np.testing.assert_allclose(gram, grams[3], rtol=0, atol=1e-14)
+    two = tmp_path / "two.npz"  # x against itself as another array: the same draws again
+    other = tmp_path / "other.npy"
+    np.save(other, np.load(x)[1:4])
+    assert call("kernel", x, other, "-o", two, "--activation", "erf", *rest) == 0
+    with np.load(two) as held:
+        assert held["value"].shape == (5, 3)
+        drawn = held["draws"][0, 0]
+    with np.load(tmp_path / "5.npz") as held:
+        same = held["draws"][0, 0] == drawn
+    assert not same or np.abs(grams[3][:, 1:4] - np.load(two)["value"]).max() < 1e-14
+
+
+def test_the_draws_run_out(x: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rest = ("--samples", 64, "--rtol", 1e-6, "--limit", 1000)
+    assert call("kernel", x, "-o", tmp_path / "g.npz", *rest) == 2
+    shown = capsys.readouterr().err
+    assert "--rtol 1e-06 is not reached after 512 draws" in shown
+    assert "raise --limit 1000" in shown
+    assert call("kernel", x, "-o", tmp_path / "h.npz", "--readout", "mean", "--tile", 10**5) == 2
+    assert "choose a smaller one" in capsys.readouterr().err
 
 
 def test_tiles_cover_every_entry_once() -> None:
