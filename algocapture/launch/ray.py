@@ -89,14 +89,7 @@ class Ray(Launcher):
             if self.address is not None:
                 _compare(stamp())
             pool = _Pool(self, iter(enumerate(units)), watch)
-            try:
-                while pool.busy():
-                    if stop():
-                        pool.interrupt()
-                    pool.submit()
-                    pool.wait()
-            finally:
-                pool.kill()
+            pool.finish(stop)
         return [pool.outcomes[place] for place in sorted(pool.outcomes)]
 
     def need(self, unit: Unit) -> Need:
@@ -264,6 +257,16 @@ class _Pool:
         self.task: Any = ray.remote(_work)
         self.box: Any = ray.remote(_Mailbox).options(num_cpus=0).remote()
         self.nodes: list[dict[str, float]] = []
+
+    def finish(self, stop: Callable[[], bool]) -> None:
+        try:
+            while self.busy():
+                if stop():
+                    self.interrupt()
+                self.submit()
+                self.wait()
+        finally:
+            self.kill()
 
     def busy(self) -> bool:
         if self.next is None:
