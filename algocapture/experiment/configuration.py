@@ -1,9 +1,7 @@
-"""Where all parts meet: one configuration, its run, its folder.
+"""What an experiment is: frozen fields. `experiment/running.py` adds how it is run.
 
-    Experiment(task=Induction(), learner=SGD(model=Transformer())).run("runs/induction")
-
-An experiment is frozen. Its identity is everything but the number of seeds and the limits:
-entering a folder with the same identity goes on where it stopped, or extends it.
+Its identity is everything but the number of seeds and the limits: entering a folder with the same
+identity goes on where it stopped, or extends it.
 """
 
 from __future__ import annotations
@@ -11,16 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from algocapture.config import register, to_json
+from algocapture.config import to_json
 from algocapture.learners.base import LearnerConfig
 from algocapture.protocol.plan import Incremental, Limits, Protocol
 from algocapture.rng import Seed
 from algocapture.tasks.base import Task
 
 
-@register
 @dataclass(frozen=True)
-class Experiment:
+class Configuration:
     """A capture test: what is learnt, by whom, how it is asked, how often."""
 
     task: Task

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import algocapture
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.configuration import Configuration
 from algocapture.experiment.publishing import WAIT, reconcile
 from algocapture.experiment.unit import require_device, work
 from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Refused, Stop, Unit
@@ -48,7 +48,7 @@ class UnitsFailed(RuntimeError):
 
 
 def drive(
-    experiment: Experiment,
+    experiment: Configuration,
     out: Path | str,
     launcher: Launcher,
     *,
@@ -81,7 +81,7 @@ def drive(
 
 @contextmanager
 def enter(
-    experiment: Experiment,
+    experiment: Configuration,
     out: Path | str,
     recipe: Recipe | None,
     published: Published | None,
@@ -107,7 +107,7 @@ class Way:
 
 
 def units_of(
-    run: RunFolder, experiment: Experiment, left: list[int], way: Way, within: str = ""
+    run: RunFolder, experiment: Configuration, left: list[int], way: Way, within: str = ""
 ) -> list[Unit]:
     """The units that are left, as work for a launcher; `within` is put before their names."""
     return [
@@ -123,7 +123,7 @@ def units_of(
 
 def conclude(
     run: RunFolder,
-    experiment: Experiment,
+    experiment: Configuration,
     begun: float,
     outcomes: list[Outcome],
     published: Published | None = None,
@@ -142,12 +142,12 @@ def conclude(
     return complete
 
 
-def unfinished(run: RunFolder, experiment: Experiment) -> list[int]:
+def unfinished(run: RunFolder, experiment: Configuration) -> list[int]:
     """The units that have something left to do."""
     return [u for u in range(experiment.units()) if not _finished(run, experiment, u)]
 
 
-def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
+def _finished(run: RunFolder, experiment: Configuration, unit: int) -> bool:
     for seed in experiment.seeds_of(unit):
         try:
             records = run.stages(seed)
@@ -159,7 +159,7 @@ def _finished(run: RunFolder, experiment: Experiment, unit: int) -> bool:
     return True
 
 
-def _call(run: RunFolder, experiment: Experiment, unit: int, way: Way, emit: Emit) -> int:
+def _call(run: RunFolder, experiment: Configuration, unit: int, way: Way, emit: Emit) -> int:
     try:
         return work(
             run, experiment, unit, emit=emit, stop=way.stop, wait=WAIT, published=way.published
@@ -189,7 +189,7 @@ def argv(
 
 
 def write_meta(
-    run: RunFolder, experiment: Experiment | Study, begun: float, outcomes: list[Outcome]
+    run: RunFolder, experiment: Configuration | Study, begun: float, outcomes: list[Outcome]
 ) -> None:
     """Host facts and times, one entry for each time the run was worked on."""
     session = environment(experiment) | {
@@ -205,7 +205,7 @@ def _ended(outcome: Outcome) -> dict[str, Any]:
     return {"code": outcome.code, "tries": outcome.tries} | ({"log": outcome.log} if failed else {})
 
 
-def environment(experiment: Experiment | Study) -> dict[str, Any]:
+def environment(experiment: Configuration | Study) -> dict[str, Any]:
     """Host facts: nothing that decides anything."""
     device = torch.device(experiment.device)
     name = platform.processor()

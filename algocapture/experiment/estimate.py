@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.running import Experiment
 from algocapture.experiment.unit import require_device, threads
 from algocapture.learners.base import Learner
 from algocapture.types import Batch, torch_generator

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from algocapture.config import from_json, to_json
-from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.probing import put_weights, stage_number, stored_experiment, training
+from algocapture.experiment.running import Experiment
 from algocapture.learners.isolation import GlobalGenerator
 from algocapture.models import ModelConfig
 from algocapture.rng import Seed

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from algocapture.config import from_json
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.running import Experiment
 from algocapture.experiment.unit import require_device, threads
 from algocapture.learners.sgd import SGD, SGDLearner
 from algocapture.learners.stacked import Stacked

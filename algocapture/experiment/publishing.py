@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import algocapture.store.records as records
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.configuration import Configuration
 from algocapture.experiment.unit import unit_folder
 from algocapture.store import RunFolder, StoreError
 from algocapture.store.publish import Published
@@ -14,7 +14,7 @@ from algocapture.store.publish import Published
 WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
 
 
-def reconcile(run: RunFolder, experiment: Experiment, published: Published) -> None:
+def reconcile(run: RunFolder, experiment: Configuration, published: Published) -> None:
     """Every unit that is here or there stands afterwards at the further of both, here and there."""
     here = {unit for unit in range(experiment.units()) if run.has_unit(unit)}
     for unit in sorted((here | set(published.units())) & set(range(experiment.units()))):

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from algocapture.experiment.configuration import Experiment
 from algocapture.experiment.driver import Recipe, Way, conclude, enter, unfinished, units_of
 from algocapture.experiment.publishing import reconcile
+from algocapture.experiment.running import Experiment
 from algocapture.experiment.tally import Tally
 from algocapture.experiment.unit import require_device
 from algocapture.launch import DONE, INTERRUPTED, Launcher, Outcome, Stop, Unit

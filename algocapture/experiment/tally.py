@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.running import Experiment
 from algocapture.launch import DONE, INTERRUPTED, Outcome
 from algocapture.launch.base import Event
 from algocapture.store import RunFolder, StoreError

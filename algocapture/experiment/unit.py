@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from algocapture.experiment.configuration import Experiment
+from algocapture.experiment.configuration import Configuration
 from algocapture.experiment.messages import Reporter
 from algocapture.launch.base import DONE, INTERRUPTED, Emit
 from algocapture.protocol import Decided, Engine
@@ -25,7 +25,7 @@ Records = dict[int, list[dict[str, Any]]]  # by seed
 
 def work(
     run: RunFolder,
-    experiment: Experiment,
+    experiment: Configuration,
     unit: int,
     *,
     emit: Emit = lambda event: None,
@@ -45,7 +45,9 @@ def work(
         return _Unit(folder, experiment, unit, Reporter(emit, seeds), publish).finish(stop)
 
 
-def unit_folder(run: RunFolder, experiment: Experiment, unit: int, wait: float = 0.0) -> UnitFolder:
+def unit_folder(
+    run: RunFolder, experiment: Configuration, unit: int, wait: float = 0.0
+) -> UnitFolder:
     exact = torch.device(experiment.device).type == "cpu"
     return run.unit(unit, experiment.seeds_of(unit), exact=exact, wait=wait)
 
@@ -54,7 +56,7 @@ class _Unit:
     def __init__(
         self,
         folder: UnitFolder,
-        experiment: Experiment,
+        experiment: Configuration,
         unit: int,
         report: Reporter,
         publish: Callable[[Records], None] | None,
@@ -110,7 +112,7 @@ class _Unit:
             self.late = str(error)
 
 
-def engine(experiment: Experiment, unit: int) -> Engine:
+def engine(experiment: Configuration, unit: int) -> Engine:
     """The engine of a unit at its start."""
     return Engine(
         experiment.task,

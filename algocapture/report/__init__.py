@@ -8,17 +8,20 @@ from algocapture.report.figures import (
     figure_exponent,
     figure_unadapted,
 )
-from algocapture.report.html import page, render
+from algocapture.report.html import figures, page, render
+from algocapture.report.results import Results
 from algocapture.report.summary import Summary, summarise, summarise_sweep
 
 __all__ = [
     "PAGE",
+    "Results",
     "Summary",
     "figure_cost",
     "figure_curve",
     "figure_error",
     "figure_exponent",
     "figure_unadapted",
+    "figures",
     "page",
     "render",
     "summarise",

@@ -16,7 +16,8 @@ def test_page_is_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(SCRIPT, str(PAGE), "exec"), names)
-    assert names["complete"] is True
+    assert names["results"].complete is True
+    assert (tmp_path / "runs" / "tiny.html").is_file()
     assert names["verdict"] is not None
     assert isinstance(names["figure"], Figure)
     assert str(names["html"]).startswith("<!DOCTYPE html>")
