@@ -7,6 +7,7 @@ from typing import Literal
 
 import click
 
+from algocapture.cli.output import print_json
 from algocapture.report import (
     PAGE,
     Summary,
@@ -29,11 +30,13 @@ from algocapture.store.sweep import sweep_runs
               help="Also write the figures as SVG, PDF and PNG, and their data, here.")  # fmt: skip
 @click.option("--axes", type=click.Choice(["log", "linear"]), default="log", show_default=True,
               help="Of the sizes in the figure of P/P0.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="As JSON: the files written.")
 def report(
     folders: tuple[Path, ...],
     out: Path | None,
     figures: Path | None,
     axes: Literal["log", "linear"],
+    as_json: bool,
 ) -> None:
     """Write one self-contained HTML page about the run in DIR; several, or a sweep, are compared.
 
@@ -44,14 +47,18 @@ def report(
         if not all(studies) or out is not None or figures is not None:
             raise StoreError("a study's page and figures are written in its folder, by themselves")
         for folder in folders:
-            _study(folder)
+            _study(folder, as_json)
         return
     summaries = [s for folder in folders for s in _summaries(folder)]
     if out is None:
         out = folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
-    click.echo(f"page: {write_page(summaries, out, axes)}")
-    if figures is not None:
-        written = write_figures(summaries, figures, axes)
+    page = write_page(summaries, out, axes)
+    if not as_json:
+        click.echo(f"page: {page}")
+    written = [] if figures is None else write_figures(summaries, figures, axes)
+    if as_json:
+        print_json({"page": str(page), "files": [str(file) for file in written]})
+    elif written:
         click.echo(f"figures: {len(written)} files in {figures}")
 
 
@@ -65,8 +72,8 @@ def _is_study(folder: Path) -> bool:
     return not sweep_runs(folder) and RunFolder(folder).is_study
 
 
-def _study(folder: Path) -> None:
+def _study(folder: Path, as_json: bool) -> None:
     # Imported here: what a study's rows say is in the study, which needs torch; runs do not.
     from algocapture.cli.studying import redraw
 
-    redraw(RunFolder(folder))
+    redraw(RunFolder(folder), as_json)

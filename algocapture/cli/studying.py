@@ -76,13 +76,16 @@ def conclude_study(study: Study, run: RunFolder, as_json: bool) -> None:
     click.echo(f"page: {run.path / SUMMARY}")
 
 
-def redraw(run: RunFolder) -> None:
+def redraw(run: RunFolder, as_json: bool = False) -> None:
     """Make the tables, figures and page of a folder again, of the parts that it holds."""
     study = stored_study(run)
     if missing := [name for name in study.parts() if name not in run.parts()]:
         raise StoreError(f"{run.path} is not finished: {missing[0]} is not measured; resume it")
     written = write_findings(study.findings(rows_of(run, study)), run.path)
-    click.echo(f"{len(written)} files in {run.path}")
+    if as_json:
+        print_json({"page": str(run.path / SUMMARY), "files": [str(file) for file in written]})
+    else:
+        click.echo(f"{len(written)} files in {run.path}")
 
 
 def plan_study(study: Study, folder: Path, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from algocapture.cli.output import print_json
+from algocapture.launch import DONE, FAILED
 from algocapture.report import Summary, summarise, summarise_sweep
 from algocapture.report.together import by_delta, is_pac, pac, pac_json, together
 from algocapture.stats import Deltas
@@ -18,7 +19,7 @@ from algocapture.store.sweep import sweep_runs
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path),
                 metavar="DIR [DIR ...]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
-def verdict(folders: tuple[Path, ...], as_json: bool) -> None:
+def verdict(folders: tuple[Path, ...], as_json: bool) -> int:
     """Judge the run in DIR, finished or not.
 
     Runs that differ in nothing but delta are judged together as well: the definition asks for
@@ -30,20 +31,21 @@ def verdict(folders: tuple[Path, ...], as_json: bool) -> None:
     summaries = [summarise(folder) for folder in folders]
     if len(summaries) == 1:
         conclude(summaries[0], as_json)
-        return
+        return DONE
     whole, reason = _whole(summaries)
     if as_json:
-        runs = [{"folder": str(s.path)} | to_json(s) for s in summaries]
+        runs = [{"folder": str(s.path)} | _judged(s) for s in summaries]
         print_json({"together": whole and whole.to_json(), "reason": reason, "runs": runs})
-        return
+        return FAILED if any(map(_silent, summaries)) else DONE
     for summary in summaries:
         click.echo(f"{summary.path}")
-        conclude(summary, as_json)
+        _conclude_or_why(summary)
         click.echo("")
     if whole is None:
         click.echo(f"Not judged together: {reason}")
     else:
         _print_whole(whole)
+    return FAILED if any(map(_silent, summaries)) else DONE
 
 
 def _sweep(folder: Path, as_json: bool) -> None:
@@ -58,19 +60,22 @@ def _sweep(folder: Path, as_json: bool) -> None:
         return
     for summary in summaries:
         click.echo(f"{summary.path.name}: ", nl=False)
-        if not is_pac(summary) and summary.judged[0] is None:
-            click.echo(f"No verdict: {summary.judged[1]}")
-        else:
-            conclude(summary, False)
+        _conclude_or_why(summary)
     for names, whole in named.items():
         click.echo(f"\n{names}:")
         _print_whole(whole)
 
 
+def _conclude_or_why(summary: Summary) -> None:
+    if why := _silent(summary):
+        click.echo(f"No verdict: {why}")
+    else:
+        conclude(summary, False)
+
+
 def _judged(summary: Summary) -> dict[str, object]:
-    if not is_pac(summary) and summary.judged[0] is None:
-        return {"outcome": None, "reason": summary.judged[1]}
-    return to_json(summary)
+    why = _silent(summary)
+    return {"outcome": None, "reason": why} if why else to_json(summary)
 
 
 def conclude(summary: Summary, as_json: bool) -> None:
@@ -84,6 +89,8 @@ def conclude(summary: Summary, as_json: bool) -> None:
     found = summary.verdict()
     click.echo(found.sentence(summary.delta))
     _note_incomplete(summary)
+    for line in found.beside():
+        click.echo(f"  {line}")
     for caveat in found.caveats:
         click.echo(f"  note: {caveat}")
     if found.advice:
@@ -94,9 +101,16 @@ def to_json(summary: Summary) -> dict[str, object]:
     return pac_json(summary) if is_pac(summary) else summary.to_json()
 
 
+def _silent(summary: Summary) -> str:
+    """Why its curves allow no verdict; empty if they do."""
+    return "" if is_pac(summary) else summary.judged[1]
+
+
 def _whole(summaries: list[Summary]) -> tuple[Deltas | None, str]:
     if any(map(is_pac, summaries)):
         return None, "a replication has no exponent"
+    if silent := [s for s in summaries if _silent(s)]:
+        return None, f"{silent[0].path} has no verdict"
     try:
         return together(summaries), ""
     except StoreError as error:
@@ -111,9 +125,9 @@ def _print_whole(whole: Deltas) -> None:
             f"exponent {row['exponent']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
         )
     powers = whole.to_json()["powers"].items()
-    known = [f"{name} as delta^-{power:.2f}" for name, power in powers if power is not None]
+    known = [f"{name} as delta^{-p + 0.0:.2f}" for name, p in powers if p is not None]
     if known:
-        click.echo(f"  between the extreme deltas: {', '.join(known)}".replace("^--", "^"))
+        click.echo(f"  between the extreme deltas: {', '.join(known)}".replace("^-0.00", "^0.00"))
 
 
 def _print_pac(summary: Summary) -> None:

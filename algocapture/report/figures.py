@@ -56,10 +56,10 @@ def figure_curve(summaries: Sequence[Summary], scale: Scale = "log") -> Figure:
             entries.append((mean, name if len(summaries) > 1 else "one seed"))
         else:
             seed = Line2D([], [], color=colour, lw=1, alpha=0.65)
-            entries += [(seed, "one seed"), (mean, "mean ± 1 SD over seeds")]
+            entries += [(seed, "one seed"), (mean, "mean ± SD of seeds")]
         entries += _guide(ax, s, colour, alone=len(summaries) == 1)
     if any(row["censored"] for s in summaries for row in rows.curve_rows(s)):
-        entries.append((_mark("^"), "not passed: at least this"))
+        entries.append((_mark("^"), "not passed: at least"))
     _sizes(ax, [row["size"] for s in summaries for row in rows.curve_rows(s)], scale)
     legend(figure, entries)
     return figure
@@ -69,7 +69,8 @@ def _seed_curve(ax: Axes, held: list[Row], colour: str, crowded: bool) -> None:
     sizes, relative = _columns(held, "size", "relative")
     ax.plot(sizes, relative, color=colour, lw=1, alpha=0.65, gid="seed")
     if not crowded:
-        ax.vlines(sizes, _column(held, "relative_low"), relative, color=colour, lw=1.6, alpha=0.45)
+        low = _column(held, "relative_low")  # at T0 it is 1 by definition
+        ax.vlines(sizes[1:], low[1:], relative[1:], color=colour, lw=1.6, alpha=0.45)
     if held[-1]["censored"]:
         ax.plot(sizes[-1:], relative[-1:], "^", color=colour, mfc="none", ms=7, mew=1.2)
 
@@ -114,7 +115,7 @@ def figure_cost(summaries: Sequence[Summary]) -> Figure:
     sizes: list[float] = []
     for i, (s, name) in enumerate(zip(summaries, rows.names(summaries), strict=True)):
         held = rows.cost_rows(s)
-        if _points(summaries) > DENSE:
+        if is_dense(summaries):
             held = _over_seeds([r for r in held if r["known"] == "within"], "size", "low", "high")
         colour, marker = SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)]
         _costs(ax, held, colour, marker, _points(summaries))
@@ -122,13 +123,14 @@ def figure_cost(summaries: Sequence[Summary]) -> Figure:
         sizes += [row["size"] for row in held] + [row["size_from"] for row in held]
         line = _law(ax, s, i)
         if len(summaries) > 1:
-            entries.append((line or _mark(marker, colour), name))
+            entries.append((line or _mark(marker, colour, filled=True), name))
             continue
-        entries.append((_mark(marker, colour, filled=True), "one stage of one seed"))
+        entries.append((_mark(marker, colour, filled=True), "one stage of a seed"))
         if line:
-            entries.append((line, "fitted law (T/T₀)^κ"))
+            exponent = s.verdict().exponent
+            entries.append((line, f"law, κ = {exponent:.2f}".replace("-", "\u2212")))
     entries += [(_mark("v"), "at most one look")] if "below" in seen else []
-    entries += [(_mark("^"), "not passed: at least this")] if "above" in seen else []
+    entries += [(_mark("^"), "not passed: at least")] if "above" in seen else []
     if sizes:
         log_sizes(ax, sizes)
         log_counts(ax, [v for v in (ax.dataLim.minposy, ax.dataLim.y1) if v > 0])
@@ -178,7 +180,7 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
     entries: list[Entry] = []
     sizes: list[float] = []
     shown = [rows.error_rows(s) for s in summaries]
-    if _points(summaries) > DENSE:
+    if is_dense(summaries):
         shown = [_over_seeds(held, "passed", "error", "low", "high") for held in shown]
     for i, (held, name) in enumerate(zip(shown, rows.names(summaries), strict=True)):
         colour, marker = SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)]
@@ -192,7 +194,7 @@ def figure_error(summaries: Sequence[Summary]) -> Figure:
             if len(summaries) == 1 and _points(summaries) <= CROWDED:
                 ax.vlines(at, low, high, color=colour, lw=1, alpha=0.3)
         sizes += [r["size"] for r in held]
-        label = name if len(summaries) > 1 else "passed, with interval"
+        label = name if len(summaries) > 1 else "passed, interval"
         entries.append((_mark(marker, colour, filled=True), label))
     if any(not r["passed"] for held in shown for r in held):
         entries.append((_mark("^"), "not passed"))
@@ -263,6 +265,8 @@ def figure_exponent(summaries: Sequence[Summary]) -> Figure:
     margins = sorted({s.identity["margin"] for s in summaries})
     ends = [0.0, *margins]
     for y, (_, colour, held) in enumerate(lines):
+        if not held:
+            ax.text(margins[-1], y, "  no verdict", color=MUTED, va="center")
         for row in held:
             whole = row["seed"] is None
             inset = 0.0 if whole or len(held) == 1 else 0.24
@@ -270,7 +274,7 @@ def figure_exponent(summaries: Sequence[Summary]) -> Figure:
                       alpha=1 if whole else 0.5)  # fmt: skip
             ax.plot(row["exponent"], y + inset, "D" if whole else "o", color=colour,
                     ms=7 if whole else 4, alpha=1 if whole else 0.7, gid="exponent")  # fmt: skip
-            ends += [row["low"], row["high"]] if whole else [row["exponent"]]
+            ends += [row["low"], row["high"]]
     ax.axvline(0, color=MUTED, lw=1)
     margin_lines = [ax.axvline(m, color=INK, lw=1.1, ls=(0, (4, 2))) for m in margins]
     pad = 0.08 * (max(ends) - min(ends))
@@ -331,6 +335,11 @@ def _mark(marker: str, colour: str = MUTED, filled: bool = False) -> Line2D:
     return Line2D(
         [], [], ls="", marker=marker, color=colour, ms=5, mfc=colour if filled else "none"
     )
+
+
+def is_dense(summaries: Sequence[Summary]) -> bool:
+    """Are points means over seeds?"""
+    return _points(summaries) > DENSE
 
 
 def _points(summaries: Sequence[Summary]) -> int:

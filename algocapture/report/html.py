@@ -5,11 +5,13 @@ Every text goes through jinja2's escaping; the figures alone are markup, made by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 import algocapture
@@ -22,6 +24,7 @@ from algocapture.report.figures import (
     figure_error,
     figure_exponent,
     figure_unadapted,
+    is_dense,
 )
 from algocapture.report.matrix import matrix
 from algocapture.report.style import inline, short
@@ -44,6 +47,7 @@ def render(summaries: Sequence[Summary], scale: Scale = "log") -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": rows.plain, "short": short, "power": tables.power}
+    environment.filters["raised"] = _raised
     return environment.get_template("page.html").render(
         css=(TEMPLATES / "page.css").read_text("utf-8"),
         version=algocapture.__version__,
@@ -55,6 +59,7 @@ def render(summaries: Sequence[Summary], scale: Scale = "log") -> str:
         differences=tables.differences(summaries),
         deltas=tables.deltas(summaries),
         matrix=matrix(summaries),
+        dense=is_dense(summaries),
     )
 
 
@@ -71,6 +76,12 @@ def figures(summaries: Sequence[Summary], scale: Scale = "log") -> dict[str, Fig
         if any(data(s) for s in summaries):
             drawn[name] = draw(summaries)
     return drawn
+
+
+def _raised(text: str) -> Markup:
+    """Powers such as T^3 and T^(3 to 3.2), raised; all else is escaped."""
+    power = r"T\^(?:\(([^)]*)\)|([\d.]*\d))"
+    return Markup(re.sub(power, lambda m: f"T<sup>{m[1] or m[2]}</sup>", str(escape(text))))
 
 
 def _shown(summaries: Sequence[Summary], scale: Scale) -> dict[str, str]:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-HALF = 28  # characters of a legend's label that leave room for another beside it
+HALF = 20  # characters of a legend's label that leave room for another beside it
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,7 +25,7 @@ R = TypeVar("R")
 INK, MUTED, GRID = "#1b1f24", "#68707c", "#dfe2e7"
 # Okabe and Ito's colours, which colour-blind readers tell apart, without the yellow: too pale.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-MARKERS = ("o", "s", "D", "^", "v", "P")
+MARKERS = ("o", "s", "D", "P", "X", "*")  # triangles mean bounds
 DASHES: tuple[str | tuple[int, tuple[float, ...]], ...] = ("-", (0, (4, 1.5)), (0, (1, 1.2)))
 
 # A colour in a figure -> what the page's style sheet calls it, so that dark pages may lighten it.
@@ -35,13 +35,13 @@ VARIABLES = {INK: "ink", MUTED: "muted", GRID: "grid"} | {
 
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # it comes with matplotlib: the same layout everywhere
-    "font.size": 10,
+    "font.size": 11,
     "axes.edgecolor": MUTED,
     "axes.labelcolor": MUTED,
     "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 10,
+    "axes.titlesize": 11,
     "axes.titlelocation": "left",
     "axes.titlecolor": INK,
     "axes.titlepad": 10,
@@ -54,7 +54,7 @@ STYLE: dict[Any, Any] = {
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "legend.frameon": False,
-    "legend.fontsize": 9,
+    "legend.fontsize": 10,
     "legend.labelcolor": INK,
     "figure.constrained_layout.h_pad": 0.06,
     "svg.hashsalt": "algocapture",
@@ -78,7 +78,7 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
 
 def axes(title: str, height: float = 3.5, grid: str = "y") -> tuple[Figure, Axes]:
     """An empty figure whose title says what the vertical axis shows."""
-    figure = Figure(figsize=(5.2, height), layout="constrained")
+    figure = Figure(figsize=(4.6, height), layout="constrained")
     ax = figure.add_subplot()
     ax.set_title(title)
     ax.grid(axis=grid)  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ def legend(figure: Figure, entries: Sequence[tuple[Line2D | Patch, str]]) -> Non
         columnspacing=1.4,
     )
     width, height = figure.get_size_inches()
-    figure.set_size_inches(width, height + 0.19 * math.ceil(len(entries) / columns))
+    figure.set_size_inches(width, height + 0.21 * math.ceil(len(entries) / columns))
 
 
 @styled

@@ -14,6 +14,7 @@ from algocapture.report.style import short
 from algocapture.report.summary import Summary
 from algocapture.report.together import by_delta, together
 from algocapture.stats import Verdict
+from algocapture.stats.verdict import power_of_t
 
 MOST_STAGES = 300  # rows of the tables of stages, on one page
 
@@ -40,6 +41,7 @@ def run(s: Summary, name: str, most_stages: int = MOST_STAGES) -> dict[str, Any]
         "complete": s.complete,
         "notes": list(verdict.caveats) if verdict else [],
         "advice": verdict.advice if verdict else "",
+        "unsaid": f"{verdict.unsaid[0].upper()}{verdict.unsaid[1:]}." if verdict else "",
         "facts": facts(s, verdict),
         "laws": _laws(verdict),
         "delta": s.delta,
@@ -64,11 +66,12 @@ def facts(s: Summary, verdict: Verdict | None) -> list[tuple[str, str, str]]:
     if verdict is not None:
         low, high = verdict.interval
         if math.isfinite(verdict.exponent):
-            interval = f"{verdict.confidence:.0%} interval {signed(low)} to {signed(high)}"
+            interval = f"{100 * verdict.confidence:g}% interval {signed(low)} to {signed(high)}"
             found.insert(0, ("Exponent κ", signed(verdict.exponent), interval))
         sizes = f"{verdict.sizes[0]:g} to {verdict.sizes[1]:g}"
         found.append(("Sizes T", sizes, f"{verdict.decades:.2f} decades"))
-        found.append(("Seeds", str(verdict.seeds), f"sd of κ over seeds {verdict.seed_sd:.2g}"))
+        spread = f"{verdict.seed_sd:.2f}" if verdict.seed_sd >= 0.005 else "below 0.005"
+        found.append(("Seeds", str(verdict.seeds), f"sd of κ over seeds {spread}"))
     else:
         sizes = f"{curves[0].sizes[0]:g} to {max(c.sizes[-1] for c in curves):g}"
         found += [("Sizes T", sizes, "tried"), ("Seeds", str(len(curves)), "with a decided stage")]
@@ -80,8 +83,12 @@ def facts(s: Summary, verdict: Verdict | None) -> list[tuple[str, str, str]]:
             floor = f"{verdict.floor.share:.0%} of the stages cost at most one look"
             found.append(("C₀ at most", short(verdict.floor.bound), floor))
         if (late := verdict.late_early) is not None:
-            ratio = f"{late.interval[0]:.2g} to {late.interval[1]:.2g}; cost per log T, thirds"
+            low, high = late.interval
+            ratio = f"cost per log T, last third over first; {low:.2f} to {high:.2f}"
             found.append(("Late / early", f"{late.ratio:.2f}", ratio))
+        forward = power_of_t(verdict.bounds.forward)
+        bound = f"on the runtime of a kernel with this κ; of a forward pass {forward}"
+        found.append(("Paper's bound", power_of_t(verdict.bounds.kernel), bound))
     return found
 
 
@@ -157,13 +164,14 @@ def commands(s: Summary) -> list[tuple[str, str]]:
 
 
 def python(s: Summary) -> str:
-    """A script that runs the same experiment again in a new folder."""
-    folder, again = (json.dumps(plain(p, 4096)) for p in (s.path, f"{s.path}-again"))
+    """A script that runs the same experiment again: the page alone is enough."""
+    held = json.dumps(s.identity | s.extension)
     return (
-        "from algocapture.experiment import drive, stored_experiment\n"
-        "from algocapture.launch import Inline\n"
-        "from algocapture.store import RunFolder\n\n"
-        f"drive(stored_experiment(RunFolder({folder})), {again}, Inline())"
+        "import json\n"
+        "from algocapture.config import from_json\n"
+        "from algocapture.experiment import Experiment\n\n"
+        f"experiment = from_json(json.loads({held!r}))\n"
+        'experiment.run("runs/again")'
     )
 
 

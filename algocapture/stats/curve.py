@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from algocapture.stats.sequential import Floats
+
+LARGEST = 1e300  # nothing that is counted comes near; what is computed of it stays finite
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,13 @@ class Curve:
     def __post_init__(self) -> None:
         for name in ("sizes", "spent", "spent_low"):
             values = getattr(self, name)
-            if values is not None:
+            if values is not None or name != "spent_low":
                 object.__setattr__(self, name, tuple(_numbers(name, values)))
-        object.__setattr__(self, "censored", bool(self.censored))
+        for name in ("censored", "cumulative"):
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_):
+                raise ValueError(f"{name} = {value!r}: True or False")
+            object.__setattr__(self, name, bool(value))
         self._check()
 
     def _check(self) -> None:
@@ -45,7 +53,9 @@ class Curve:
         if len(spent) != len(sizes):
             raise ValueError(f"sizes has {len(sizes)} entries and spent {len(spent)}: one for each")
         if sizes[0] <= 0 or (np.diff(sizes) <= 0).any():
-            raise ValueError(f"sizes = {list(self.sizes)}: must be positive and increasing")
+            raise ValueError(
+                f"sizes = {reprlib.repr(list(self.sizes))}: must be positive and increasing"
+            )
         if spent[0] <= 0:
             raise ValueError(f"spent[0] = {spent[0]}: P0 must be positive")
         if self.cumulative and (np.diff(spent) < 0).any():
@@ -55,8 +65,9 @@ class Curve:
                 "cumulative cost cannot; give cumulative=False for the whole-interval protocol"
             )
         if (spent < spent[0]).any():
+            shown = reprlib.repr(list(self.spent))
             raise ValueError(
-                f"spent = {list(self.spent)}: every entry includes P0 = {spent[0]}, none is below"
+                f"spent = {shown}: every entry includes P0 = {spent[0]}, none is below"
             )
         if self.spent_low is not None:
             low = np.array(self.spent_low)
@@ -121,10 +132,13 @@ def resolution(curves: Sequence[Curve]) -> float:
 
 
 def _numbers(name: str, values: Sequence[float]) -> list[float]:
-    numbers = np.asarray(values)
-    if numbers.ndim != 1 or not (numbers.size == 0 or numbers.dtype.kind in "iuf"):
-        raise ValueError(f"{name} = {values!r}: a sequence of numbers")
-    for at, number in enumerate(numbers):
-        if not math.isfinite(number) or number < 0:
-            raise ValueError(f"{name}[{at}] = {number!s}: must be a finite number >= 0")
-    return [float(number) for number in numbers]
+    shown = reprlib.repr(values)
+    if isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Collection):
+        raise ValueError(f"{name} = {shown}: a sequence of numbers")
+    held = list(values) if isinstance(values, list | tuple) else np.asarray(values).tolist()
+    for at, number in enumerate(held):
+        if isinstance(number, bool | np.bool_) or not isinstance(number, Real):
+            raise ValueError(f"{name}[{at}] = {reprlib.repr(number)}: a number")
+        if not 0 <= number < LARGEST:  # nor NaN
+            raise ValueError(f"{name}[{at}] = {reprlib.repr(number)}: not in [0, {LARGEST:g})")
+    return [float(number) for number in held]

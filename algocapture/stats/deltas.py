@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def judge_deltas(
     if not curves:
         raise ValueError("no deltas: give a mapping from delta to the curves of its seeds")
     for delta in curves:
-        if not 0 < delta < 1:
+        if not (isinstance(delta, Real) and 0 < delta < 1):
             raise ValueError(f"delta = {delta!r}: an error strictly between 0 and 1")
     verdicts = {
         delta: judge(curves[delta], margin, confidence, (facts or {}).get(delta, Facts(delta)))

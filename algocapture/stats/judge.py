@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 
@@ -98,10 +100,12 @@ def _usable(
     curves: Sequence[Curve], margin: float, confidence: float
 ) -> tuple[list[Curve], list[str]]:
     """The curves with something to say; those that never passed T0 are named, not dropped."""
-    if not 0 < confidence < 1:
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence = {confidence!r}: a probability strictly between 0 and 1")
-    if not margin > 0:
+    if not (isinstance(margin, Real) and 0 < margin < math.inf):
         raise ValueError(f"margin = {margin!r}: a positive exponent")
+    if not isinstance(curves, Sequence) or not all(isinstance(c, Curve) for c in curves):
+        raise ValueError(f"curves = {reprlib.repr(curves)}: a list of Curve, one for each seed")
     if not curves:
         raise ValueError("no curves: judge needs the curves of at least two seeds")
     if len(curves) == 1:

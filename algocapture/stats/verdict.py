@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 Outcome = Literal["captured", "not captured", "undecided"]
 Interval = tuple[float, float]
+UNREFUTED = 0.05  # a law with more support than this is still in question
 
 
 @dataclass(frozen=True)
@@ -102,18 +103,56 @@ class Verdict:
         if self.floor.reached:
             floor = f", at the resolution floor (C0 <= {self.floor.bound:,.0f} samples)"
         low, high = self.interval
-        remark = f" ({self.remark})" if self.remark else ""
+        remark = f": {self.remark}" if self.remark else ""
         return (
             f"{self.outcome.capitalize()}{at}{floor}: {over} the adaptation exponent is "
-            f"{_minus(self.exponent)} ({self.confidence:.0%} interval {_minus(low)} to "
+            f"{_minus(self.exponent)} ({100 * self.confidence:g}% interval {_minus(low)} to "
             f"{_minus(high)}; margin {self.margin:g}){remark}."
         )
+
+    def beside(self) -> list[str]:
+        """What stands beside the outcome: acceleration, rival laws, the paper's bounds, limits."""
+        lines = []
+        if (late := self.late_early) is not None:
+            low, high = late.interval
+            lines.append(
+                f"cost per log-size, late over early: {late.ratio:.2f} ({low:.2f} to {high:.2f}); "
+                f"it grows with probability {late.acceleration:.2f}"
+            )
+        if not self.floor.free:
+            held = sorted(self.laws.items(), key=lambda item: -item[1])
+            named = [f"{law} {weight:.2f}" for law, weight in held if weight >= 0.005]
+            lines.append(f"support of growth laws: {', '.join(named)}")
+        kernel, forward = (power_of_t(ends) for ends in (self.bounds.kernel, self.bounds.forward))
+        lines.append(f"the paper's bounds on its runtime: kernel {kernel}, forward pass {forward}")
+        lines.append(self.unsaid)
+        return lines
+
+    @property
+    def unsaid(self) -> str:
+        """What this evidence cannot say: beyond its sizes, below its delta, between its laws."""
+        said = f"nothing is said about sizes above {self.sizes[1]:g} or smaller errors"
+        held = [law for law, weight in self.laws.items() if weight > UNREFUTED]
+        if len(held) > 1 and not self.floor.free:
+            said += f"; over {self.decades:.2f} decades {_and(held)} growth are not told apart"
+        return said
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; a number that is not finite becomes null."""
         data: dict[str, Any] = _plain(dataclasses.asdict(self))
         data["floor"]["reached"] = self.floor.reached
+        data["unsaid"] = self.unsaid
         return data
+
+
+def power_of_t(exponents: Interval) -> str:
+    """T^3, or T^(3.1 to 3.8)."""
+    low, high = (f"{end:.2f}".rstrip("0").rstrip(".") for end in exponents)
+    return f"T^{low}" if low == high else f"T^({low} to {high})"
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]])
 
 
 def _minus(value: float) -> str:

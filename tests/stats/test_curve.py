@@ -3,7 +3,9 @@
 import math
 
 import numpy as np
+import pandas
 import pytest
+import torch
 
 from algocapture.stats import Curve
 from algocapture.stats.curve import resolution
@@ -50,6 +52,16 @@ def test_json_builds_the_same_curve():
     assert Curve(**curve.to_json()) == curve
 
 
+def test_sequences_of_any_kind_are_the_same_curve():
+    kinds = (list, tuple, np.array, torch.tensor, pandas.Series, iter_of_ints)
+    curves = {Curve(kind(SIZES), kind([1000, 1010, 2**70 // 2**58])) for kind in kinds}
+    assert len(curves) == 1
+
+
+def iter_of_ints(values):
+    return [np.int64(value) for value in values]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -65,7 +77,16 @@ def test_json_builds_the_same_curve():
         ({"spent": [1000, 500, 1200], "cumulative": False}, "every entry includes P0"),
         ({"spent_low": [1, 2]}, "spent_low has 2 entries"),
         ({"spent_low": [900, 1011, 1020]}, r"spent_low\[1\] = 1011\.0 is above"),
-        ({"sizes": "abc"}, "sizes"),
+        ({"sizes": "abc"}, "sizes = 'abc': a sequence of numbers"),
+        ({"sizes": None}, "sizes = None: a sequence"),
+        ({"sizes": {50, 60, 72}}, "a sequence of numbers"),
+        ({"sizes": ["50", "60", "72"]}, r"sizes\[0\] = '50': a number"),
+        ({"sizes": [50, [60], 72]}, r"sizes\[1\] = \[60\]: a number"),
+        ({"spent": [True, True, True]}, r"spent\[0\] = True: a number"),
+        ({"spent": [1, 2, 10**400]}, r"^spent\[2\] = 10+\.\.\.0+: not in \[0, 1e\+300\)$"),
+        ({"censored": "no"}, "censored = 'no': True or False"),
+        ({"censored": math.nan}, "censored = nan"),
+        ({"cumulative": None}, "cumulative = None"),
     ],
 )
 def test_bad_curves(fields, message):

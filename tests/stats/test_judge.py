@@ -178,6 +178,12 @@ CUT = Curve([50, 60], [1000, 2000], censored=True)
     ("curves", "fields", "message"),
     [
         ([], {}, "no curves"),
+        (None, {}, "curves = None: a list of Curve"),
+        (ONE, {}, r"curves = Curve\(.*: a list of Curve"),
+        ([SIZES, SIZES], {}, "a list of Curve, one for each seed"),
+        ([ONE] * 2, {"margin": math.inf}, "margin = inf"),
+        ([ONE] * 2, {"margin": "0.25"}, "margin = '0.25'"),
+        ([ONE] * 2, {"confidence": math.nan}, "confidence = nan"),
         ([ONE], {}, "one seed"),
         ([Curve([50], [10])] * 3, {}, "one size"),
         ([CUT] * 3, {}, "every curve is censored"),
