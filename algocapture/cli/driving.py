@@ -87,15 +87,20 @@ def announce(plan: dict[str, Any]) -> str:
     lines.append("sizes     " + ", ".join(map(str, plan["sizes"])))
     cost = plan["estimate"]
     lines += _costs(cost) if cost else ["a step    costs nothing; refits cost what P asks for"]
+    lines += [f"expected  {kind}: {what}" for kind, what in plan["takes"].items()]
     return "\n".join([*lines, json.dumps(plan["experiment"], indent=2)])
 
 
 def _costs(cost: dict[str, Any]) -> list[str]:
+    seconds, hours = "time not measured: the device is not here", ""
+    if cost["step_seconds"] is not None:
+        seconds = f"measured: {cost['step_seconds']:.3g} s"
+        hours = f", {cost['hours_at_most']:.1f} hours in one unit"
     return [
-        f"a step    {cost['step_flops']:.2e} FLOPs at T0 (measured: {cost['step_seconds']:.3g} s), "
+        f"a step    {cost['step_flops']:.2e} FLOPs at T0 ({seconds}), "
         f"{cost['largest_step_flops']:.2e} at the largest size",
-        f"at most   {cost['flops_at_most']:.1e} training FLOPs, {cost['hours_at_most']:.1f} hours "
-        "in one unit, if every stage used up its limit on samples; evaluation comes on top",
+        f"at most   {cost['flops_at_most']:.1e} training FLOPs{hours}, if every stage used up its "
+        "limit on samples; evaluation comes on top",
     ]
 
 

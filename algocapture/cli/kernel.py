@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from algocapture.cli.launching import Asked, launching
+from algocapture.cli.output import print_json
 from algocapture.cli.tiling import Tiles, assemble, compute, enter
 from algocapture.config import ConfigError, digest, to_json
 from algocapture.experiment import UnitsFailed
@@ -49,6 +50,7 @@ NPY = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--limit", default=1_000_000, show_default=True, help="Most draws.")
 @click.option("--tile", default=64, show_default=True, help="Inputs in a tile's side.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON: what was written.")
 @launching
 def kernel(
     x1: Path,
@@ -60,6 +62,7 @@ def kernel(
     limit: int,
     tile: int,
     seed: int,
+    as_json: bool,
     asked: Asked,
     **fields: Any,
 ) -> int:
@@ -91,10 +94,10 @@ def kernel(
     _check_memory(tile, first.shape[1] if first.ndim == 3 else 1, infinite.readout)
     folder = Path(f"{out}.tiles")
     enter(folder, settings, {"x1": first} | ({} if second is None else {"x2": second}))
-    return _go(Tiles(folder), out, asked)
+    return _go(Tiles(folder), out, asked, as_json)
 
 
-def _go(held: Tiles, out: Path, asked: Asked) -> int:
+def _go(held: Tiles, out: Path, asked: Asked, as_json: bool) -> int:
     if asked.publish is not None:
         raise ConfigError(f"--publish {asked.publish}: a Gram's tiles are kept beside OUT alone")
     launcher = asked.choose(len(held.work), {"cpu"}, several="inline")
@@ -115,7 +118,11 @@ def _go(held: Tiles, out: Path, asked: Asked) -> int:
         return INTERRUPTED
     assemble(out, held, number)
     rows, columns = held.settings["shape"]
-    click.echo(f"{out}: {held.settings['kind']} of {rows} x {columns}")
+    kind = held.settings["kind"]
+    if as_json:
+        print_json({"out": str(out), "kind": kind, "shape": [rows, columns]})
+    else:
+        click.echo(f"{out}: {kind} of {rows} x {columns}")
     return DONE
 
 

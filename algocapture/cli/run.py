@@ -12,6 +12,7 @@ from algocapture.cli.driving import announce, go
 from algocapture.cli.launching import Asked, launching
 from algocapture.cli.loading import Loaded, load
 from algocapture.cli.output import print_json
+from algocapture.cli.recipe_files import entry
 from algocapture.cli.studying import go_study, plan_study
 from algocapture.cli.sweeping import go_sweep
 from algocapture.config import digest, to_json
@@ -83,7 +84,10 @@ def _base(loaded: Loaded) -> Path:
 
 
 def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:
-    plans = [_one(held, folders[name]) for name, held in loaded.experiments.items()]
+    takes = {} if loaded.recipe else entry(loaded.name)["cost"]
+    plans = [
+        _one(held, folders[name]) | {"takes": takes} for name, held in loaded.experiments.items()
+    ]
     if as_json:
         print_json(plans)
         return

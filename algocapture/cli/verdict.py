@@ -27,7 +27,7 @@ def verdict(folders: tuple[Path, ...], as_json: bool) -> int:
     """
     if len(folders) == 1 and sweep_runs(folders[0]):
         _sweep(folders[0], as_json)
-        return
+        return DONE
     summaries = [summarise(folder) for folder in folders]
     if len(summaries) == 1:
         conclude(summaries[0], as_json)

@@ -15,6 +15,8 @@ from algocapture.protocol.plan import Incremental, Limits, Protocol
 from algocapture.rng import Seed
 from algocapture.tasks.base import Task
 
+MOST_SEEDS = 10_000  # more is a slip of the finger, and listing them would take all day
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -37,6 +39,8 @@ class Configuration:
         for name in ("seeds", "population", "threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}")
+        if self.seeds > MOST_SEEDS:
+            raise ValueError(f"seeds must be <= {MOST_SEEDS}, got {self.seeds!r}")
         if self.seeds % self.population:
             raise ValueError(
                 f"seeds = {self.seeds} must be a multiple of population = {self.population}: "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from algocapture.experiment.running import Experiment
-from algocapture.experiment.unit import require_device, threads
+from algocapture.experiment.unit import is_present, threads
 from algocapture.learners.base import Learner
 from algocapture.types import Batch, torch_generator
 
@@ -18,15 +19,21 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
 
     Steps at larger sizes are assumed to take time in proportion to their FLOPs. Empty where they
     have none of their own: a kernel works at the next prediction, as much as P then asks for.
+    Where the device is absent, as when a cluster's job is prepared on a laptop, there are FLOPs
+    and no times.
     """
-    require_device(experiment.device)
+    present = is_present(experiment.device)
+    if not present:
+        experiment = replace(experiment, device="cpu")
     device = torch.device(experiment.device)
     seeds = [experiment.seed(number).child("estimate") for number in experiment.seeds_of(0)]
     sizes = experiment.protocol.sizes(experiment.limits.largest)
     with threads(experiment.threads):
         learner = experiment.learner.build(experiment.task, seeds, device)
         flops = [_forward(learner, experiment, size) for size in (sizes[0], sizes[-1])]
-        seconds, trained = _timed_step(learner, experiment, sizes[0])
+        n = experiment.protocol.batch if present else 1  # of a step for a GPU one is enough here
+        seconds, trained = _timed_step(learner, experiment, sizes[0], n)
+        trained *= experiment.protocol.batch // n
     if not (trained and flops[0]):
         return {}
     ratio = trained / flops[0]  # training against prediction, for the whole population's batch
@@ -36,10 +43,10 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
     total = ratio * sum(growth) * steps
     return {
         "step_flops": trained,
-        "step_seconds": seconds,
+        "step_seconds": seconds if present else None,
         "largest_step_flops": ratio * flops[1],
         "flops_at_most": total * experiment.units(),
-        "hours_at_most": total / trained * seconds / 3600,
+        "hours_at_most": total / trained * seconds / 3600 if present else None,
     }
 
 
@@ -51,9 +58,9 @@ def _forward(learner: Learner, experiment: Experiment, size: int) -> int:
     return prediction.flops * experiment.protocol.batch * learner.members
 
 
-def _timed_step(learner: Learner, experiment: Experiment, size: int) -> tuple[float, int]:
+def _timed_step(learner: Learner, experiment: Experiment, size: int, n: int) -> tuple[float, int]:
     """The faster of two steps, since the first one warms up."""
-    batch, taken = _batch(experiment, size, experiment.protocol.batch), []
+    batch, taken = _batch(experiment, size, n), []
     for _ in range(2):
         begun = time.perf_counter()
         steps = learner.step([batch] * learner.members)

@@ -140,6 +140,17 @@ def threads(number: int) -> Iterator[None]:
         torch.set_num_threads(former)
 
 
+def is_present(name: str) -> bool:
+    """False for a GPU that another machine may have; a device that none has is an error."""
+    try:
+        require_device(name)
+    except ValueError:
+        if name.partition(":")[0] != "cuda":
+            raise
+        return False
+    return True
+
+
 def require_device(name: str) -> None:
     """Refuse a device that this machine does not have, before anything is written."""
     try:

@@ -139,6 +139,13 @@ def _numbers(name: str, values: Sequence[float]) -> list[float]:
     for at, number in enumerate(held):
         if isinstance(number, bool | np.bool_) or not isinstance(number, Real):
             raise ValueError(f"{name}[{at}] = {reprlib.repr(number)}: a number")
-        if not 0 <= number < LARGEST:  # nor NaN
+        if not 0 <= _float(number) < LARGEST:  # nor NaN
             raise ValueError(f"{name}[{at}] = {reprlib.repr(number)}: not in [0, {LARGEST:g})")
     return [float(number) for number in held]
+
+
+def _float(number: Real) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.inf

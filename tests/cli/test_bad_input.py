@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from algocapture.cli import main
 from algocapture.config import ConfigError, from_json
 from algocapture.experiment import Experiment
 from algocapture.store import RunFolder
@@ -66,6 +68,7 @@ def test_a_recipe_with_an_error(
         (["quickstart", "--set", "learner.lr=-1"], "lr must be a finite number > 0, got -1"),
         (["quickstart", "--set", "learner.lr=NaN"], "learner.lr = 'NaN'"),
         (["quickstart", "--seeds", "-3"], "seeds must be >= 1, got -3"),
+        (["quickstart", "--seeds", "99999999"], "seeds must be <= 10000, got 99999999"),
         (["quickstart", "--time-limit", "-3"], "seconds must be at least 0"),
         (["quickstart", "--device", "banana"], "device = 'banana' cannot be used here"),
         (["quickstart", "--device", "cuda:99"], "device = 'cuda:99' cannot be used here"),
@@ -215,3 +218,30 @@ def test_any_json_is_read_or_refused(value: Any) -> None:
         from_json(value)
     except ConfigError:
         return
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 745 GiB for an array"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB"),
+    ],
+)
+def test_out_of_memory_is_a_message(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def exhausted(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("algocapture.cli.show.card", exhausted)
+    refused(capsys, "out of memory: .*allocate", "show", "Induction", "--size", 8)
+
+
+def test_a_mistake_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr("algocapture.cli.show.card", broken)
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        main(["show", "Induction", "--size", "8"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -133,3 +134,12 @@ def test_bad_input_is_one_line(x: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert call("kernel", bad, "-o", tmp_path / "g.npz") == 2
     assert call("kernel", x, "-o", tmp_path / "g.npz", "--depth", 0) == 2
     assert "depth = 0" in capsys.readouterr().err
+
+
+def test_json_says_what_was_written(
+    x: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "gram.npz"
+    assert call("kernel", x, "-o", out, "--rtol", 0.5, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"out": str(out), "kind": "nngp", "shape": [5, 5]}

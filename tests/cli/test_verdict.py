@@ -121,3 +121,37 @@ def test_failures_count_only_where_the_interval_says_so(
     (statement,) = json.loads(call(capsys, "verdict", tmp_path / "r", "--json")[1])["statements"]
     low = clopper_pearson(30, 40, 0.95)[0] - 0.05
     assert statement["beta"]["0"] == [pytest.approx(low), 1.0]
+
+
+def test_a_run_without_a_verdict_stops_no_other(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = stored(tmp_path / "good", 0.2, 1000, 0.0)
+    alone = tmp_path / "alone"
+    experiment = tiny(seeds=1)
+    with RunFolder.enter(alone, experiment.identity(), experiment.extension()) as run:
+        for index, body in enumerate(stages(1000, 0.0, 0)):
+            run.append_stage(0, index, body)
+    status, out, error = call(capsys, "verdict", alone, good)
+    assert (status, error) == (1, "")
+    assert "No verdict: one seed" in out
+    assert "Captured at delta = 0.2" in out
+    assert f"Not judged together: {alone} has no verdict" in out
+    status, out, _ = call(capsys, "verdict", alone, good, "--json")
+    found = json.loads(out)
+    assert status == 1
+    assert [run["outcome"] for run in found["runs"]] == [None, "captured"]
+    assert "one seed" in found["runs"][0]["reason"]
+
+
+def test_what_stands_beside_the_outcome_is_printed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = stored(tmp_path / "run", 0.2, 1000, 1.5)
+    verdict = summarise(folder).verdict()
+    out = call(capsys, "verdict", folder)[1]
+    assert verdict.late_early is not None
+    assert f"late over early: {verdict.late_early.ratio:.2f} (" in out
+    assert "support of growth laws: power" in out
+    assert "kernel T^(5.9" in out  # 3 + 2 kappa, kappa about 1.5
+    assert "nothing is said about sizes above 90 or smaller errors" in out

@@ -24,7 +24,7 @@ from algocapture.report import (
     rows,
     summarise,
 )
-from algocapture.report.style import SERIES, inline, short, to_bytes
+from algocapture.report.style import MARKERS, SERIES, inline, short, to_bytes
 from algocapture.stats import Curve
 from tests.report.runs import world, write_run
 
@@ -154,6 +154,23 @@ def test_exponents_are_the_verdicts(summary: Summary) -> None:
     verdict = summary.verdict()
     points = [float(line.get_xdata()[0]) for line in lines(figure_exponent([summary]), "exponent")]
     assert points == [*(fit.exponent for fit in verdict.per_seed), verdict.exponent]
+
+
+def test_nothing_of_an_exponent_is_cut_off(tmp_path: Path) -> None:
+    wide = summary_of(tmp_path / "wide", world(0.2, 5, stages=6, noise=0.9))
+    low, high = figure_exponent([wide]).axes[0].get_xlim()
+    assert all(low < row["low"] < row["high"] < high for row in rows.exponent_rows(wide))
+
+
+def test_the_relative_cost_begins_at_one(summary: Summary) -> None:
+    """Even where P0 is known only between two looks: it is what is divided by."""
+    ax = figure_curve([summary]).axes[0]
+    ends = [path.vertices[:, 1] for bars in ax.collections for path in bars.get_paths()]
+    assert min(end.min() for end in ends) >= 1
+
+
+def test_triangles_mean_bounds_and_no_run() -> None:
+    assert not {"^", "v"} & set(MARKERS)
 
 
 @pytest.mark.parametrize("draw", FIGURES)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from algocapture.cli import main
+from algocapture.launch import Inline
 from algocapture.report import figure_exponent, page, summarise, write_figures
+from algocapture.report.html import _raised
 from algocapture.report.style import to_bytes
 from algocapture.stats import Curve
+from tests.experiment.tiny import tiny
 from tests.report.runs import world, write_run
 
 FREE = [Curve([50, 60, 72, 86], [10240] * 4, spent_low=[9000, *[10240] * 3])] * 3
@@ -168,3 +173,31 @@ def test_command_writes_the_page_into_the_run(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["verify", str(folder)])
     assert stopped.value.code == 0
+
+
+def test_command_says_in_json_what_it_wrote(tmp_path: Path, capsys) -> None:
+    folder = write_run(tmp_path / "run", world(0.0, 1, stages=5, seeds=2))
+    with pytest.raises(SystemExit) as stopped:
+        main(["report", str(folder), "--figures", str(tmp_path / "figures"), "--json"])
+    assert stopped.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["page"] == str(folder / "report.html")
+    assert sorted(found["files"]) == sorted(str(f) for f in (tmp_path / "figures").iterdir())
+
+
+def test_the_page_alone_repeats_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script, taken off the page by a browser's rules, with nothing left of the run."""
+    monkeypatch.chdir(tmp_path)
+    tiny(seeds=3).run("run", Inline())
+    blocks = re.findall(r"<pre>(.*?)</pre>", page(["run"]), re.DOTALL)
+    (script,) = [html.unescape(block) for block in blocks if "experiment.run" in block]
+    before = Path("run/result.json").read_bytes()
+    shutil.rmtree("run")
+    exec(compile(script, "page", "exec"), {})
+    assert Path("runs/again/result.json").read_bytes() == before
+
+
+def test_powers_are_raised_and_all_else_escaped() -> None:
+    shown = str(_raised('T^3 and T^(3 to 4.2); <b> "T^x"'))
+    assert shown.startswith("T<sup>3</sup> and T<sup>3 to 4.2</sup>; &lt;b&gt; ")
+    assert "T^x" in shown

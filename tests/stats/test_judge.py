@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from algocapture.rng import Seed
 from algocapture.stats import Curve, Facts, judge
 from algocapture.stats.simulate import World, simulate_curves
+from algocapture.stats.verdict import power_of_t
 
 SIZES = [50 * 1.2**i for i in range(20)]
 U = np.log(np.array(SIZES) / 50)
@@ -161,6 +162,30 @@ def test_a_seed_that_never_left_the_first_size_is_named():
     verdict = judge([*exact("log"), Curve([50], [1e6], censored=True)])
     assert verdict.seeds == 3
     assert "1 of 4 seeds" in verdict.caveats[0]
+
+
+def test_what_is_not_said_names_laws_that_are_not_told_apart():
+    assert "told apart" not in judge(exact("power")).unsaid
+    few = simulate_curves(World(stages=8, noise=0.7, censored=0.0), generator("unsaid"))
+    verdict = judge(few)
+    held = [law for law, weight in verdict.laws.items() if weight > 0.05]
+    assert len(held) > 1
+    assert all(law in verdict.unsaid for law in held)
+    assert f"over {verdict.decades:.2f} decades" in verdict.unsaid
+    assert f"sizes above {verdict.sizes[1]:g}" in verdict.unsaid
+
+
+@pytest.mark.parametrize(("confidence", "shown"), [(0.95, "95%"), (0.999, "99.9%")])
+def test_the_sentence_names_its_confidence(confidence, shown):
+    assert f"({shown} interval" in judge(exact("log"), confidence=confidence).sentence()
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [((3, 3), "T^3"), ((3, 3.456), "T^(3 to 3.46)"), ((4.1, 4.2), "T^(4.1 to 4.2)")],
+)
+def test_powers_of_t(ends, shown):
+    assert power_of_t(ends) == shown
 
 
 def test_json_has_only_plain_finite_values():
