@@ -161,7 +161,7 @@ def _execute(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise ConfigError(f"{path} failed: {_last_line(error, str(path))}") from error
+        raise ConfigError(f"{path} failed: {last_line(error, str(path))}") from error
     return module
 
 
@@ -181,7 +181,7 @@ def _call(module: ModuleType, function: str, name: str) -> Any:
     try:
         return called()
     except (Exception, SystemExit) as error:
-        line = _last_line(error, str(module.__file__))
+        line = last_line(error, str(module.__file__))
         raise ConfigError(f"{function}() of {name} failed: {line}") from error
 
 
@@ -197,7 +197,7 @@ def _experiments(module: ModuleType, name: str) -> dict[str, Experiment]:
     )
 
 
-def _last_line(error: BaseException, path: str) -> str:
+def last_line(error: BaseException, path: str) -> str:
     """Type, message and the line of the user's file."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     if isinstance(error, SyntaxError) and error.lineno:

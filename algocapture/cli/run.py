@@ -10,13 +10,13 @@ import click
 
 from algocapture.cli.driving import announce, go
 from algocapture.cli.launching import Asked, launching
-from algocapture.cli.loading import Loaded, load
+from algocapture.cli.loading import Loaded, last_line, load
 from algocapture.cli.output import print_json
 from algocapture.cli.recipe_files import entry
 from algocapture.cli.studying import go_study, plan_study
 from algocapture.cli.sweeping import go_sweep
-from algocapture.config import digest, to_json
-from algocapture.experiment import Experiment, estimate
+from algocapture.config import ConfigError, digest, to_json
+from algocapture.experiment import Experiment, Recipe, estimate
 
 SINKS = ("tensorboard", "wandb", "mlflow")
 
@@ -86,7 +86,8 @@ def _base(loaded: Loaded) -> Path:
 def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:
     takes = {} if loaded.recipe else entry(loaded.name)["cost"]
     plans = [
-        _one(held, folders[name]) | {"takes": takes} for name, held in loaded.experiments.items()
+        _one(held, folders[name], loaded.recipe) | {"takes": takes}
+        for name, held in loaded.experiments.items()
     ]
     if as_json:
         print_json(plans)
@@ -95,7 +96,7 @@ def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:
         click.echo(announce(plan))
 
 
-def _one(experiment: Experiment, folder: Path) -> dict[str, Any]:
+def _one(experiment: Experiment, folder: Path, recipe: Recipe | None) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "identity": digest(experiment.identity())[:16],
@@ -104,6 +105,18 @@ def _one(experiment: Experiment, folder: Path) -> dict[str, Any]:
             {"unit": unit, "seeds": experiment.seeds_of(unit), "threads": experiment.threads}
             for unit in range(experiment.units())
         ],
-        "estimate": estimate(experiment),
+        "estimate": _estimate(experiment, recipe),
         "sizes": experiment.protocol.sizes(experiment.limits.largest),
     }
+
+
+def _estimate(experiment: Experiment, recipe: Recipe | None) -> dict[str, Any]:
+    if recipe is None:
+        return estimate(experiment)
+    try:
+        return estimate(experiment)
+    except ValueError:  # a message already
+        raise
+    except Exception as error:  # whatever the user's own module does
+        line = last_line(error, str(recipe.path))
+        raise ConfigError(f"{recipe.path}: a first step failed: {line}") from error

@@ -43,7 +43,12 @@ class Member:
         self.call = torch.compile(module) if compiled else module
         self.steps = 0
         self._given_flops, self._flops = flops, dict[int, int]()
-        self.device = next(module.parameters()).device
+        first = next(module.parameters(), None)
+        if first is None:
+            raise ValueError(
+                f"{type(module).__name__} has no parameters: there is nothing to train"
+            )
+        self.device = first.device
 
     def step(self, batch: Batch) -> Step:
         batch = batch.to(self.device)

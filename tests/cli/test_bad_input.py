@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -218,24 +217,6 @@ def test_any_json_is_read_or_refused(value: Any) -> None:
         from_json(value)
     except ConfigError:
         return
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError("Unable to allocate 745 GiB for an array"),
-        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB"),
-    ],
-)
-def test_out_of_memory_is_a_message(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def exhausted(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr("algocapture.cli.show.card", exhausted)
-    refused(capsys, "out of memory: .*allocate", "show", "Induction", "--size", 8)
 
 
 def test_a_mistake_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

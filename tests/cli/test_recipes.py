@@ -71,6 +71,38 @@ def test_the_estimate_is_what_a_run_spends(tmp_path: Path) -> None:
     assert estimate(tiny(seeds=1))["step_flops"] * steps == pytest.approx(spent, rel=0.05)
 
 
+BROKEN = """
+from dataclasses import dataclass
+from torch import nn
+from algocapture.learners import SGD
+from algocapture.models import ModelConfig
+from tests.experiment.tiny import tiny
+class Module(nn.Linear):
+    def forward(self, inputs):
+        raise KeyError("mine")
+@dataclass(frozen=True)
+class Own(ModelConfig):
+    def build(self, spec, generator):
+        return Module(2, 2)
+def experiment():
+    return tiny(learner=SGD(model=Own()))
+"""
+
+
+def test_a_module_that_fails_in_its_first_step(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(BROKEN)
+    status, shown, error = call(capsys, "run", tmp_path / "own.py", "--dry-run")
+    assert (status, shown, error.count("\n")) == (2, "", 1)
+    assert "a first step failed: KeyError: 'mine' (line 9)" in error
+    (tmp_path / "own.py").write_text(BROKEN.replace("Module(2, 2)", "nn.Flatten()"))
+    status, shown, error = call(capsys, "run", tmp_path / "own.py", "--dry-run")
+    assert (status, shown, error) == (
+        2, "", "Error: Flatten has no parameters: there is nothing to train\n",
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the device would be here")
 def test_a_plan_for_a_device_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("run", "quickstart", "--device", "cuda:7", "--dry-run")
