@@ -99,7 +99,7 @@ def test_a_module_that_fails_in_its_first_step(
     (tmp_path / "own.py").write_text(BROKEN.replace("Module(2, 2)", "nn.Flatten()"))
     status, shown, error = call(capsys, "run", tmp_path / "own.py", "--dry-run")
     assert (status, shown, error) == (
-        2, "", "Error: Flatten has no parameters: nothing to train\n",
+        2, "", "Error: Flatten has no parameters: there is nothing to train\n",
     )  # fmt: skip
 
 
