@@ -64,7 +64,7 @@ LIGHT: dict[str, set[str]] = {
     "stats": {"numpy", "scipy"},
     "store": {"numpy", "safetensors", "fsspec"},
     "launch": {"numpy", "ray"},
-    "report": {"numpy", "matplotlib", "jinja2", "markupsafe"},  # jinja2 brings markupsafe
+    "report": {"numpy", "matplotlib", "jinja2"},
 }
 # The one context manager that seeds, forks and restores global generators for user modules.
 MAY_SEED = {"algocapture/learners/isolation.py"}
