@@ -24,3 +24,7 @@ class ModelConfig(ABC):
     def flops(self, spec: TaskSpec, length: int) -> int | None:
         """FLOPs of the forward pass on one instance of that length; None: to be counted."""
         return None
+
+    def activations(self, spec: TaskSpec, length: int) -> int | None:
+        """Entries alive when most are, in a forward pass on one instance without gradients."""
+        return None

@@ -116,6 +116,11 @@ class SimplifiedTransformer(ModelConfig):
         mix = 2 * queries * n * n * self.output_projection
         return self.heads * (project + attend + mix) + 2 * queries * n * outputs
 
+    def activations(self, spec: TaskSpec, length: int) -> int:
+        """Scores and their softmax, queries, values and mixture of all heads."""
+        each = 2 * length + 2 * self.width + self.key_width
+        return self.heads * length * each + 2 * length * self.width
+
 
 class SimplifiedModule(nn.Module):
     """The network of a `SimplifiedTransformer`; works with torch.func.functional_call."""

@@ -130,6 +130,14 @@ class Transformer(ModelConfig):
             2 * keys * 2 * self.width**2 + queries * per_query + 2 * 2 * queries * keys * self.width
         )
 
+    def activations(self, spec: TaskSpec, length: int) -> int:
+        """The fullest moment of a block is its MLP: a residual stream before and after attention,
+        its norm, queries, keys, values, the mixture, and for rotations queries and keys once more.
+        Fused attention keeps no scores, so that this is linear in the length."""
+        rotated = 2 * self.width + self.head_width if self.position == "rope" else 0
+        normed = max(self.width, self.hidden)
+        return length * (7 * self.width + rotated + self.hidden + normed)
+
 
 class TransformerModule(nn.Module):
     """The network of a `Transformer`; nothing is drawn but from the generator given."""
