@@ -27,6 +27,7 @@ VERBS = {
     "run": "Run a recipe: a capture test that ends in a verdict.",
     "resume": "Continue a run that was stopped at any instant.",
     "verdict": "Judge a run: captured, not captured or undecided, and how sure.",
+    "bounds": "What the paper's bounds forbid, for all tasks or beside a run's verdict.",
     "report": "Write one HTML page about a run, or several to compare.",
     "status": "How far a run is.",
     "fetch": "Make the folder of a run that is published at a URL.",

@@ -71,19 +71,31 @@ class Workload:
             return self.inputs, self.inputs, self.inputs
         return self.inputs + self.others, self.inputs, self.others
 
-    def cost(self, itemsize: int = 4, budget: int = CACHE) -> KernelCost:
-        """`budget`: bytes of workspace, on a CPU no more than its caches hold."""
-        every, left, right = self.sides
-        depth = self.kernel.depth
-        blocks = [_Block(self, n, every, every, every, False) for n in range(depth - 1)]
+    def cost(self, itemsize: int = 4, memory: int = 2**30) -> KernelCost:
+        """`memory` as in `estimate`; portions of draws are those of a CPU."""
+        first, *later = self._blocks()
+        begun = self.runs if self._many_portions(itemsize, memory) else 1  # block 1 is kept
+        fixed = begun * first.fixed + self.runs * sum(block.fixed for block in later)
+        cubes = begun * first.cubes + self.runs * sum(block.cubes for block in later)
+        drawn = self.draws * sum(block.draw + block.moments for block in [first, *later])
+        budget = min(memory, CACHE)
+        held = max(block.held(budget, itemsize) for block in [first, *later])
+        return KernelCost(
+            self.groups * (fixed + drawn) + self._means(),
+            self.groups * cubes + self._settled(),
+            held + itemsize * self._results(),
+        )
+
+    def _blocks(self) -> list[_Block]:
+        (every, left, right), depth = self.sides, self.kernel.depth
+        middle = [_Block(self, n, every, every, every, False) for n in range(depth - 1)]
         one_row = self.kernel.readout == "last"
-        blocks.append(_Block(self, depth - 1, every, left, right, one_row))
-        fixed = 2 * (every * self.length) ** 2 * self.features  # the covariance of the tokens
-        products = self.runs * (fixed + sum(block.fixed for block in blocks))
-        products += self.draws * sum(block.draw + block.moments for block in blocks)
-        cubes = self.groups * self.runs * sum(block.cubes for block in blocks)
-        held = max(block.held(budget, itemsize) for block in blocks) + itemsize * self._results()
-        return KernelCost(self.groups * products + self._means(), cubes + self._settled(), held)
+        return [*middle, _Block(self, depth - 1, every, left, right, one_row)]
+
+    def _many_portions(self, itemsize: int, memory: int) -> bool:
+        """Pairs that do not fit the memory together begin anew in every run."""
+        each = 4 * (2 * self.length) ** 2 * itemsize * 20
+        return self.by_pairs and self.groups > max(1, memory // each)
 
     def _means(self) -> int:
         """Readout "mean": weighted sums over both inputs' tokens, of every run at depth >= 2."""
@@ -134,8 +146,10 @@ class _Block:
     @property
     def features(self) -> bool:
         """Through features of low rank: block 1, and every block of an NNGP."""
-        first = self.place == 0 or not self.of.ntk
-        return first and cheaper_by_features(self.rank, self.of.length, self.of.ntk)
+        if self.place and self.of.ntk:
+            return False
+        others = 0 if self.symmetric else self.right
+        return cheaper_by_features(self.rank, self.of.length, self.left, others, self.of.ntk)
 
     @property
     def symmetric(self) -> bool:
@@ -152,8 +166,8 @@ class _Block:
     @property
     def draw(self) -> int:
         n, t, r, s = self.tokens, self.of.length, self.rank, min(self.rank, self.of.length)
-        if self.of.sampler == "conditional":  # S_1 = L U L^T, then C S_1 C^T + M (spread U) M^T
-            return 4 * (t * s * s + t * t * s) + 4 * t**3
+        if self.of.sampler == "conditional":  # L U L^T and C U C^T, then M (spread U) M^T
+            return 6 * (t * s * s + t * t * s)
         if self.by_row:
             k = min(self.inputs, r)
             return 2 * self.inputs * k * r + 2 * n * r
@@ -163,21 +177,21 @@ class _Block:
 
     @property
     def moments(self) -> int:
-        t, q = self.of.length, self.rows
-        own = 0 if self.symmetric else 2 * self.inputs * q * t * t  # variances of both sides
-        return own + (self._by_features() if self.features else self._by_identity())
+        return self._by_features() if self.features else self._by_identity()
 
     def _by_identity(self) -> int:
         t, q, both = self.of.length, self.rows, self.left * self.right
         times_left = 2 * both * q * t * t  # A M for every other input
         times_right = 2 * both * q * q * t
-        lefts = rights = 1
-        if self.of.ntk:  # each trace: A (M * N), two inner products; mirrored unless symmetric
-            mirrored = not self.symmetric
-            lefts, rights = lefts + 1 + mirrored, rights + 2 + mirrored
-            if self.place:  # Theta' is another matrix: a second trace
-                lefts, rights = lefts + 2 + 2 * mirrored, rights + 3 + mirrored
-        return lefts * times_left + rights * times_right
+        mirrored = not self.symmetric
+        own = 2 * (self.left + self.right) * q * t * t * mirrored  # variances of both sides
+        if not self.of.ntk:
+            return own + times_left + times_right
+        # Each trace: A (M * N), two inner products, mirrored unless symmetric, and the means' one.
+        lefts, rights, traces = 2 + mirrored, 4 + mirrored, 1
+        if self.place:  # Theta' is another matrix: a second trace
+            lefts, rights, traces = lefts + 2 + 2 * mirrored, rights + 3 + mirrored, 2
+        return own + lefts * times_left + rights * times_right + traces * 2 * both * q * q
 
     def _by_features(self) -> int:
         t, q, r = self.of.length, self.rows, self.rank
@@ -188,11 +202,12 @@ class _Block:
 
     @property
     def fixed(self) -> int:
-        """Products once for each run: what a sampler prepares."""
+        """Products before the first draw: the covariance of the tokens, a sampler's roots."""
         t, s = self.of.length, min(self.rank, self.of.length)
+        tokens = 0 if self.place else 2 * self.tokens**2 * self.of.features
         if self.of.sampler == "conditional":
-            return 4 * t * t * s + 2 * t**3 + 2 * s * t * t + 4 * t * s * s
-        return 2 * self.inputs**2 * self.rank if self.by_row else 0
+            return tokens + 2 * t * t * s + 4 * t * s * s + 2 * s**3
+        return tokens + (2 * self.inputs**2 * self.rank if self.by_row else 0)
 
     @property
     def cubes(self) -> int:

@@ -85,7 +85,7 @@ def test_kernel_memory_is_bounded_by_its_formula(
     depth: int, sampler: str, kinds: tuple[str, ...]
 ) -> None:
     """Twice the formula holds whatever is alive; for a Gram of all tokens half of it is used."""
-    kernel, budget = replace(BASE, depth=depth), 2**20
+    kernel, memory = replace(BASE, depth=depth), 2**20
     for inputs, length, features, draws in ((4, 32, 64, 16), (2, 64, 128, 8)):
         x = torch.randn(inputs, length, features, generator=rng())
         made = []
@@ -93,7 +93,7 @@ def test_kernel_memory_is_bounded_by_its_formula(
         def call(x=x, draws=draws, made=made) -> None:  # type: ignore[no-untyped-def]
             made.append(
                 kernel.estimate(x, samples=draws, generator=rng(1), kinds=kinds,
-                                sampler=sampler, memory=budget)
+                                sampler=sampler, memory=memory)
             )  # fmt: skip
 
         peak = counted(call).peak
@@ -102,7 +102,7 @@ def test_kernel_memory_is_bounded_by_its_formula(
             kernel, inputs, length, features, done.draws, None, kinds, sampler,
             runs=done.replicates,
         )  # fmt: skip
-        formula = load.cost(4, budget).memory
+        formula = load.cost(4, memory).memory
         assert 0.5 * formula < peak < 2 * formula
 
 

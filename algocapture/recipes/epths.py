@@ -1,0 +1,11 @@
+"""Algorithms for every task, their operations counted: exponents, truncation at mean/delta."""
+
+from __future__ import annotations
+
+from algocapture.studies.epths import Epths
+
+COST = {"cpu": "1 core, 4 min, 1 GB"}
+
+
+def study() -> Epths:
+    return Epths()
