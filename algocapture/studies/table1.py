@@ -1,0 +1,200 @@
+"""Table 1 of the paper, measured: costs, errors and coefficients beside what it states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from algocapture.config import register
+from algocapture.stats.findings import Chart, Findings, Row
+from algocapture.stats.power import Exponent, power_law
+from algocapture.studies import costs, errors
+from algocapture.studies.base import Study
+
+PARTS = ("forward-counts", "forward-times", "kernel-costs", "error-draws", "error-points",
+         "error-length", "error-depth", "coefficients")  # fmt: skip
+SQUARE, CUBE, HALF = (1.9, 2.1), (2.8, 3.1), (-0.55, -0.45)
+ATTENTION_BOUND = 64  # widths: from there attention is 90% of a practical network's products
+
+
+@register
+@dataclass(frozen=True)
+class Table1(Study):
+    """Sizes of a machine with two cores; `--set` and `--device cuda` for larger ones."""
+
+    lengths: tuple[int, ...] = (256, 1024, 4096, 8192, 16384, 32768, 65536)  # counted, no data
+    timed_lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096)
+    kernel_lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
+    points: tuple[int, ...] = (4, 8, 16, 32, 64)
+    draws: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
+    depths: tuple[int, ...] = (1, 2, 3, 4)
+    repeats: int = 48  # independent estimates behind every error
+    ridge: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("lengths", "timed_lengths", "kernel_lengths", "points", "draws"):
+            if len(set(getattr(self, name))) < 3:
+                raise ValueError(f"{name} = {getattr(self, name)!r}: an exponent needs 3 values")
+        if self.repeats < 3:
+            raise ValueError(f"repeats must be >= 3, got {self.repeats!r}")
+        if self.ridge <= 0:
+            raise ValueError(f"ridge must be > 0, got {self.ridge!r}")
+
+    def parts(self) -> tuple[str, ...]:
+        return PARTS
+
+    def measure(self, part: str) -> list[Row]:
+        seed, device = self.seed(part), self.device
+        common = (self.repeats, seed, device)
+        few = (self.draws[0] // 4, self.draws[0] // 2, self.draws[0])
+        lengths, points = self.kernel_lengths, self.points
+        measured = {
+            "forward-counts": lambda: costs.forward_counts(self.lengths),
+            "forward-times": lambda: costs.forward_times(self.timed_lengths, device),
+            "kernel-costs": lambda: costs.kernel_costs(lengths, points, few, device, seed),
+            "error-draws": lambda: errors.by_draws(self.draws, *common),
+            "error-points": lambda: errors.by_points(points, *common),
+            "error-length": lambda: errors.by_length(lengths[:4], *common),
+            "error-depth": lambda: errors.by_depth(self.depths, *common),
+            "coefficients": lambda: errors.coefficients(
+                tuple(2 * p for p in points), (8, 16, 32), self.ridge, seed, device
+            ),
+        }
+        return measured[part]()
+
+    def findings(self, rows: Mapping[str, list[Row]]) -> Findings:
+        found = [*_forward(rows), *_kernel(rows["kernel-costs"]), *_errors(rows)]
+        found += _coefficients(rows["coefficients"])
+        counts = rows["forward-counts"]
+        equal = all(r["products"] == r["formula"] for r in [*counts, *rows["kernel-costs"]])
+        tables: dict[str, list[Row]] = {name: list(rows[name]) for name in PARTS}
+        tables["forward-lengths"] = [r for r in counts if r["axis"] == "T"]
+        tables["kernel-lengths"] = [r for r in rows["kernel-costs"] if r["axis"] == "T"]
+        tables["alpha-points"] = [
+            r | {"which": f"{r['kind']}, stage {r['stage']}"}
+            for r in rows["coefficients"] if r["T"] == 8
+        ]  # fmt: skip
+        tables["draws-lines"] = [
+            r | {"which": f"{r['kind']}, depth {r['depth']}"} for r in rows["error-draws"]
+        ]
+        tables["points-lines"] = [
+            r | {"which": f"{r['kind']}, {r['what']}"} for r in rows["error-points"]
+        ]
+        notes = (
+            f"Formulas and counted products are {'equal' if equal else 'NOT EQUAL'} in all "
+            f"{len(counts) + len(rows['kernel-costs'])} rows.",
+            "Operations are products (2 m k n), entries written by all else, and n^3 of every "
+            "factorization.",
+        )
+        return Findings("Table 1, measured", tables, tuple(found), CHARTS, notes)
+
+
+CHARTS = (
+    Chart("forward", "Forward pass: FLOPs of products", "forward-lengths", "T", "products", "T",
+          "model"),
+    Chart("kernel", "Kernel estimate: operations", "kernel-lengths", "T", "operations", "T",
+          "what"),
+    Chart("draws", "Error of a kernel entry", "draws-lines", "draws", "error", "draws", "which",
+          "stderr"),
+    Chart("points", "Error of a predictor with coefficients 1", "points-lines", "P", "error", "P",
+          "which", "stderr"),
+    Chart("alpha", "Largest coefficient", "alpha-points", "P", "max", "P", "which"),
+)  # fmt: skip
+
+
+def _law(rows: list[Row], x: str, y: str, what: str, **more: Any) -> Exponent:
+    stderr = [r["stderr"] for r in rows] if "stderr" in rows[0] else None
+    return power_law([r[x] for r in rows], [r[y] for r in rows], what, stderr=stderr, **more)
+
+
+def _pick(rows: list[Row], **values: Any) -> list[Row]:
+    return [r for r in rows if all(r[k] == v for k, v in values.items())]
+
+
+def _forward(rows: Mapping[str, list[Row]]) -> list[Exponent]:
+    found = []
+    for name, model in costs.MODELS.items():
+        held = _pick(rows["forward-counts"], model=name)
+        bound = [r for r in _pick(held, axis="T") if r["T"] >= ATTENTION_BOUND * model.width]
+        found.append(
+            _law(bound, "T", "products", f"forward, {name}: FLOPs in T, T >= {bound[0]['T']}",
+                 theory="2 (Table 1)", bar=SQUARE)
+        )  # fmt: skip
+        found.append(_law(bound, "T", "bytes, plain", f"forward, {name}: plain memory in T",
+                          theory="2"))  # fmt: skip
+        theories = {"width": "1 (lemma: L H d T^2)", "depth": "1 (lemma)",
+                    "heads": "0; the lemma's 1 is of full-width values"
+                    if name == "practical" else "1 (lemma)"}  # fmt: skip
+        found += [
+            _law(_pick(held, axis=axis), "value", "products", f"forward, {name}: FLOPs in {axis}",
+                 theory=theory)
+            for axis, theory in theories.items()
+        ]  # fmt: skip
+        timed = _pick(rows["forward-times"], model=name)
+        found.append(_law(timed, "T", "seconds", f"forward, {name}: time in T >= {timed[0]['T']}",
+                          theory="2 where attention rules"))  # fmt: skip
+    return found
+
+
+def _kernel(rows: list[Row]) -> list[Exponent]:
+    found = []
+    for kind in ("NNGP", "NTK"):
+        pairs = _pick(rows, what=f"{kind}, pairs")
+        found += [
+            _law(_pick(pairs, axis="T"), "T", "operations",
+                 f"kernel, {kind}: operations in T, pairs, full rank", theory="3 (Table 1)",
+                 bar=CUBE),
+            _law(_pick(rows, what=f"{kind}, pairs, depth 2"), "T", "operations",
+                 f"kernel, {kind}: operations in T, pairs, depth 2", theory="3 (Table 1)",
+                 bar=CUBE),
+            _law(_pick(rows, what=f"{kind}, pairs, rank 8"), "T", "operations",
+                 f"kernel, {kind}: operations in T, block 1 of rank 8",
+                 theory="2: few features, no token-by-token product"),
+            _law(_pick(pairs, axis="P"), "P", "operations", f"kernel, {kind}: operations in P",
+                 theory="1 (Table 1)"),
+            _law(_pick(pairs, axis="draws"), "draws", "operations",
+                 f"kernel, {kind}: operations in draws", theory="1 (Table 1)"),
+            _law(_pick(pairs, axis="depth"), "depth", "operations",
+                 f"kernel, {kind}: operations in depth, from 2", theory="1"),
+            _law(_pick(pairs, axis="T"), "T", "seconds", f"kernel, {kind}: time in T",
+                 theory="3 for large T"),
+        ]  # fmt: skip
+    return found
+
+
+def _errors(rows: Mapping[str, list[Row]]) -> list[Exponent]:
+    found = []
+    for kind in errors.BOTH:
+        for depth in (1, 2):
+            held = _pick(rows["error-draws"], kind=kind, depth=depth)
+            found.append(
+                _law(held, "draws", "error", f"{kind}, depth {depth}: error of an entry in draws",
+                     theory="-0.5 (Table 1)", bar=HALF)
+            )  # fmt: skip
+        for sampler, theory in (("pair", "0.5 (Table 1)"), ("shared", "1: entries share draws")):
+            held = _pick(rows["error-points"], kind=kind, what=f"predictor, {sampler}")
+            found.append(_law(held, "P", "error", f"{kind}: predictor's error in P, {sampler}",
+                              theory=theory))  # fmt: skip
+        held = _pick(rows["error-length"], kind=kind)
+        found.append(_law(held, "T", "error", f"{kind}: error of an entry in T",
+                          theory="at most 0 (independent of T)"))  # fmt: skip
+    return found
+
+
+def _coefficients(rows: list[Row]) -> list[Exponent]:
+    found = []
+    for kind in errors.BOTH:
+        for stage in (1, 2):
+            held = _pick(rows, kind=kind, stage=stage)
+            by_points = [r for r in held if r["T"] == held[0]["T"]]
+            by_length = [r for r in held if r["P"] == held[0]["P"]]
+            name = f"{kind}, stage {stage}"
+            found += [
+                _law(by_points, "P", "max", f"{name}: max |alpha| in P",
+                     theory="0 (remark), at most 0.5"),
+                _law(by_points, "P", "norm", f"{name}: ||alpha|| in P", theory="at most 0.5"),
+                _law(by_length, "T", "max", f"{name}: max |alpha| in T", theory="0"),
+            ]  # fmt: skip
+    return found
