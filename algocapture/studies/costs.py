@@ -32,13 +32,11 @@ def forward_counts(lengths: tuple[int, ...]) -> list[Row]:
     longest, rows = lengths[-1], []
     for name, model in MODELS.items():
         rows += [_forward(name, "T", length, model, length) for length in lengths]
-        for field, values in (
-            ("width", (64, 128, 256)),
-            ("depth", (2, 4, 8)),
-            ("heads", (4, 8, 16)),
-        ):
-            for value in values:
-                rows.append(_forward(name, field, value, replace(model, **{field: value}), longest))
+        rows += [
+            _forward(name, axis, value, _changed(model, axis, value), longest)
+            for axis, values in AXES.items()
+            for value in values
+        ]
     return rows
 
 
