@@ -19,7 +19,7 @@ from algocapture.types import TaskSpec, torch_generator
 
 TOKENS = TaskSpec(inputs="tokens", output="class", vocab=32, classes=32, readout="last")
 Model = Transformer | SimplifiedTransformer
-PRACTICAL = Transformer(depth=2, width=64, heads=4)
+PRACTICAL = Transformer(depth=2, width=64, heads=4, readout="every")
 PAPERS = SimplifiedTransformer(depth=2, width=64, heads=4, key_width=16, readout="tokens")
 MODELS: dict[str, Model] = {"practical": PRACTICAL, "paper's": PAPERS}
 KERNEL = InfiniteTransformer(1, "gelu", 1.7, 0.2, readout="tokens")
@@ -133,7 +133,8 @@ def kernel_costs(
 def _estimation(load: Workload, device: str, seed: Seed) -> tuple[Callable[[], None], list[Any]]:
     generator = torch_generator(seed.child("draws"), device)
     shape = (load.inputs + (load.others or 0), load.length, load.features)
-    x = torch.randn(shape, generator=generator, device=device)
+    # float64: roots keep their full rank, which single precision would clip
+    x = torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
     made: list[Any] = []
 
     def call() -> None:
@@ -147,7 +148,7 @@ def _estimation(load: Workload, device: str, seed: Seed) -> tuple[Callable[[], N
 
 
 def _kernel_row(what: str, axis: str, load: Workload, cost: Cost) -> Row:
-    formula = load.cost()
+    formula = load.cost(itemsize=8)
     return {
         "what": what,
         "axis": axis,

@@ -21,7 +21,8 @@ from algocapture.complexity.bounds import (
     standing,
     table,
 )
-from algocapture.config import registered
+from algocapture.config import from_json, registered
+from algocapture.studies.epths import Epths
 from algocapture.tasks import Task
 from algocapture.tasks.card import find
 from tests.cli.calling import call
@@ -125,3 +126,14 @@ def test_it_starts_without_torch_and_refuses_what_is_no_run(
     status, _, error = call(capsys, "bounds", tmp_path)
     assert status != 0
     assert "is not a run" in error
+
+
+def test_measured_exponents_are_those_of_the_results() -> None:
+    """The one measured fact is the fit that docs/results/epths/result.json gives."""
+    path = Path(__file__).parents[2] / "docs" / "results" / "epths" / "result.json"
+    body = json.loads(path.read_text())["body"]
+    study = from_json(body["identity"])
+    assert isinstance(study, Epths)
+    fits = {e.what: e.value for e in study.findings(body["parts"]).exponents}
+    (fact,) = (f for f in FACTS["GrammarRecognition"] if f.kind == "measured")
+    assert fact.exponent == round(fits["Earley: exponent of T"], 2)
