@@ -5,7 +5,7 @@ All of them are made of the measured parts and may be made again at any time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +51,37 @@ def draw_chart(chart: Chart, rows: Sequence[Row]) -> Figure:
             ax.errorbar(x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1, alpha=0.6)
         entries.append((Line2D([], [], color=colour, marker=marker, ms=4), name))
     if chart.scale == "log":
-        ax.set_xscale("log")
-        ax.set_yscale("log")
+        _log_axis(ax.set_xscale, ax.get_xlim, ax.set_xticks)
+        _log_axis(ax.set_yscale, ax.get_ylim, ax.set_yticks)
     ax.set_xlabel(chart.label)
     if chart.series:
         legend(figure, entries)
     return figure
+
+
+def _log_axis(
+    scale: Callable[..., Any], limits: Callable[..., Any], ticks: Callable[..., Any]
+) -> None:
+    """A logarithmic axis: ticks at powers of ten, at 1, 2 and 5 where there are few."""
+    scale("log")
+    low, high = limits()
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    tens = [10.0**k for k in powers if low <= 10.0**k <= high]
+    if len(tens) < 3:
+        tens = [d * 10.0**k for k in powers for d in (1, 2, 5) if low <= d * 10.0**k <= high]
+    every = -(-len(tens) // 7)
+    ticks(tens[::every], [_tick(t) for t in tens[::every]])
+    ticks([], minor=True)
+
+
+def _tick(number: float) -> str:
+    """Plain up to a million; text, since a dollar in a label is a dollar."""
+    power = round(np.log10(number))
+    if 1e-3 <= number <= 1e6:
+        return f"{number:,.0f}" if number >= 1 else f"{number:g}"
+    if abs(10.0**power / number - 1) < 1e-9:
+        return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{number:.0e}".replace("e+0", "e").replace("e-0", "e-")
 
 
 def _names(chart: Chart, rows: Sequence[Row]) -> list[str]:

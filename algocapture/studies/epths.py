@@ -123,7 +123,7 @@ class Epths(Study):
         columns = ("scheme", "task", "T", "operations", "stderr", "largest")
         operations = [{name: row[name] for name in columns} for row in held]
         charts = tuple(
-            Chart(f"epths-{kind.__name__}", f"{kind.__name__}: operations of one instance",
+            Chart(f"epths-{kind.__name__}", f"{kind.__name__}: operations",
                   kind.__name__, "T", "operations", "T", "scheme", "stderr")
             for kind in TASKS
         )  # fmt: skip
