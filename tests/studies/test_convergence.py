@@ -110,8 +110,11 @@ def test_the_bar_is_judged_where_the_expansion_holds():
             posterior_row(16, 0, 0.01),
         ]
         (note,) = read({"posterior-fcn2-erf": rows}).notes
-        assert "from width 8 on" in note
+        assert "width 8 (first order from here on" in note
         assert note.endswith(verdict)
+    (note,) = read({"posterior-fcn2-erf": [posterior_row(2, 0.3, 0.6)]}).notes
+    assert "holds at no width" in note
+    assert "bar" not in note
 
 
 def test_families_converge_to_their_limits():

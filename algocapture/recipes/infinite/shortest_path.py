@@ -29,13 +29,13 @@ def experiment() -> Experiment:
         ),
         protocol=Incremental(
             t0=4,
-            delta=0.4,
+            delta=0.25,
             growth=1.3,
             batch=32,
             test=SequentialTest(beta=0.05, looks=20, chunk=64, maximum=256),
             probes=(2.0,),
             probe_samples=64,
         ),
-        limits=Limits(largest=8, samples=320),
+        limits=Limits(largest=6, samples=512),
         seeds=2,
     )

@@ -139,24 +139,31 @@ def _lines(rows: Sequence[Row], columns: Sequence[str], x: str) -> list[Row]:
 
 
 def _first_order_holds(rows: Sequence[Row]) -> list[str]:
-    """How much of the deviation f_U explains at the least width where its expansion holds."""
+    """How much of the deviation f_U explains at the least width where its expansion holds, or at
+    the widest if it holds nowhere. The bar is for fully-connected networks."""
     notes = []
     for (network, method), held in _groups(rows, "network", "method"):
-        fit = [r for r in held if r["evidence"] < FIRST_ORDER and r["deviation"] is not None]
-        if not fit:
+        found = [r for r in held if r["deviation"] is not None]
+        holds = [r for r in found if r["evidence"] < FIRST_ORDER]
+        if not found:
             continue
-        row = min(fit, key=lambda r: r["width"])
-        parts = [
-            f"{network}, {method}: first order from width {row['width']} on (evidence moves by "
-            f"{row['evidence']:.2f}); deviation {row['deviation']:.4f}"
-        ]
-        for name in ("after f_U", "after both"):
-            left, error = row[name] or 0.0, row[f"{name} error"]
-            parts.append(f"{name} {left:.4f} +- {error:.4f} ({left / row['deviation']:.0%} left)")
-        met = (row["after f_U"] or 0.0) <= row["deviation"] / 2
-        bar = "" if network == "transformer" else f"; bar of a half: {'met' if met else 'NOT met'}"
-        notes.append("; ".join(parts) + bar + ".")
+        row = holds[0] if holds else found[-1]
+        where = "first order from here on" if holds else "the expansion holds at no width measured"
+        left = ", ".join(_left(row, name) for name in ("after f_U", "after both"))
+        bar = ""
+        if holds and network != "transformer":
+            met = (row["after f_U"] or 0.0) <= row["deviation"] / 2
+            bar = f"; bar of a half: {'met' if met else 'NOT met'}"
+        notes.append(
+            f"{network}, {method}, width {row['width']} ({where}; evidence moves by "
+            f"{row['evidence']:.2f}): deviation {row['deviation']:.4f}, {left}{bar}."
+        )
     return notes
+
+
+def _left(row: Row, name: str) -> str:
+    left = row[name] or 0.0
+    return f"{name} {left:.4f} +- {row[f'{name} error']:.4f} ({left / row['deviation']:.0%} left)"
 
 
 def _hidden(tables: Mapping[str, Sequence[Row]]) -> list[str]:
