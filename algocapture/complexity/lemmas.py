@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.special import expit
 from torch import Tensor
 
 Row = Float[Tensor, "*n T"]
@@ -109,8 +110,8 @@ def attention_of_two(sigma: np.ndarray, nodes: int = 32) -> np.ndarray:
             v1, v2, c = own1[a, a] * spread1, own2[b, b] * spread2, cross[a, b] * shared
             slope = c / np.sqrt(v1) if v1 > 0 else 0.0
             rest = np.sqrt(max(v2 - slope**2, 0.0))
-            p = 1 / (1 + np.exp(-np.sqrt(max(v1, 0.0)) * x))
-            r = 1 / (1 + np.exp(-(slope * x[:, None] + rest * x[None, :])))
+            p = expit(np.sqrt(max(v1, 0.0)) * x)
+            r = expit(slope * x[:, None] + rest * x[None, :])
             e_p, e_r, e_pr = w @ p, w @ r @ w, w @ (p[:, None] * r) @ w
             both = np.array([[e_pr, e_p - e_pr], [e_r - e_pr, 1 - e_p - e_r + e_pr]])
             out[a, b] = (both * cross).sum()

@@ -68,7 +68,7 @@ class Table1(Study):
         found = [*_forward(rows), *_kernel(rows["kernel-costs"]), *_errors(rows)]
         found += _coefficients(rows["coefficients"])
         counts = rows["forward-counts"]
-        equal = all(r["products"] == r["formula"] for r in [*counts, *rows["kernel-costs"]])
+        ratios = [r["formula"] / r["products"] for r in [*counts, *rows["kernel-costs"]]]
         tables: dict[str, list[Row]] = {name: list(rows[name]) for name in PARTS}
         tables["forward-lengths"] = [r for r in counts if r["axis"] == "T"]
         tables["kernel-lengths"] = [r for r in rows["kernel-costs"] if r["axis"] == "T"]
@@ -83,8 +83,9 @@ class Table1(Study):
             r | {"which": f"{r['kind']}, {r['what']}"} for r in rows["error-points"]
         ]
         notes = (
-            f"Formulas and counted products are {'equal' if equal else 'NOT EQUAL'} in all "
-            f"{len(counts) + len(rows['kernel-costs'])} rows.",
+            f"Products: formula and count are equal in {ratios.count(1.0)} of {len(ratios)} rows; "
+            f"the largest ratio is {max(ratios):.3f}, the least {min(ratios):.3f} (deep roots lose "
+            "rank to rounding, the formula has them full).",
             "Operations are products (2 m k n), entries written by all else, and n^3 of every "
             "factorization.",
         )
