@@ -15,6 +15,7 @@ from algocapture.report.summary import Stage, Summary
 from algocapture.stats import Curve
 from algocapture.stats.curve import resolution
 from algocapture.stats.growth import log_shape
+from algocapture.stats.hierarchy import FARTHEST
 
 Row = dict[str, Any]
 LONGEST = 48  # characters of a name
@@ -115,6 +116,7 @@ def law(s: Summary, exponent: float, sizes: Sequence[float]) -> list[float]:
     """Cost per log-size c exp(exponent u) with c from the stages whose cost is known; or []."""
     if not math.isfinite(exponent):  # every stage was free
         return []
+    exponent = min(max(exponent, -FARTHEST), FARTHEST)  # an end that is hardly known
     curves = _grown(s)
     step = resolution(curves)
     logs = []

@@ -108,7 +108,9 @@ def stages_of(curve: Curve, resolution: float, cautious: bool = False) -> Stages
     if cautious:
         u = curve.log_sizes()
         hidden = (low <= 0) & np.isfinite(high) & (u[1:] > u[-1] / 2)
-        low[hidden] = high[hidden]
+        # A whole-interval cost grows with u at exponent 0: all at the upper end would be bounded.
+        share = 1.0 if curve.cumulative else (u[1:] / u[-1])[hidden]
+        low[hidden] = high[hidden] = share * high[hidden]
     with np.errstate(divide="ignore"):
         return Stages(curve, np.log(low), np.log(high))
 
@@ -117,11 +119,23 @@ def fit(seeds: Sequence[Stages]) -> tuple[SeedFits, Mixture]:
     """The exponent's posterior. Fitted twice: a seed's likelihood can be skewed (whole-interval
     curves, censoring), and its normal stand-in must hold where the other seeds put the exponent.
     """
-    first = pool(fit_seeds(seeds))
+    alone = fit_seeds(seeds)
+    first = pool(alone)
     low, high = first.interval(0.95)
     region = ((high - low) / 2) ** 2 + 4 * max(first.seed_sd, SEED_SCALE) ** 2
-    fits = fit_seeds(seeds, (first.centre, region))
+    fits = _kept(alone, fit_seeds(seeds, (first.centre, region)))
     return fits, pool(fits)
+
+
+def _kept(alone: SeedFits, around: SeedFits) -> SeedFits:
+    """The second fit, but the first for a seed that hardly tells its exponent there: what is left
+    of its likelihood next to the others' is no normal, and may lie anywhere."""
+    holds = (np.abs(around.mean) <= FARTHEST) & (around.variance <= FARTHEST**2)
+    parts = [
+        np.where(holds, getattr(around, name), getattr(alone, name))
+        for name in ("evidence", "mean", "variance")
+    ]
+    return SeedFits(alone.noise, *parts)
 
 
 def fit_seeds(seeds: Sequence[Stages], around: tuple[float, float] | None = None) -> SeedFits:

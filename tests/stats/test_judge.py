@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from algocapture.rng import Seed
 from algocapture.stats import Curve, Facts, judge
+from algocapture.stats.hierarchy import FARTHEST
 from algocapture.stats.simulate import World, simulate_curves
 from algocapture.stats.verdict import power_of_t
 
@@ -225,6 +226,34 @@ def test_bad_input(curves, fields, message):
         judge(curves, **fields)
 
 
+def whole(spent):
+    low = [spent[0] - 32, *(p - 32 if p > spent[0] else p for p in spent[1:])]
+    return Curve([4, 5, 6, 7, 8], spent, spent_low=low, cumulative=False)
+
+
+def test_curves_that_hardly_tell_their_exponent_decide_nothing():
+    # A real whole-interval run at the floor. The exponent came out as 681,437: "not captured".
+    verdict = judge(
+        [
+            whole([128, 128, 128, 128, 192]),
+            whole([128, 160, 128, 128, 128]),
+            whole([224, 288, 288, 288, 288]),
+        ]
+    )
+    assert verdict.outcome == "undecided"
+    assert verdict.floor.reached
+    assert verdict.interval[0] < 0 < verdict.interval[1]
+    assert abs(verdict.exponent) < FARTHEST
+
+
+@pytest.mark.parametrize("cumulative", [True, False])
+def test_all_costs_hidden_at_the_floor_are_undecided(cumulative):
+    looks = 1000 + 64 * np.arange(20) if cumulative else np.array([1000] + [1064] * 19)
+    low = [900, *looks[:-1]] if cumulative else [900] + [1000] * 19
+    verdict = judge([Curve(SIZES, looks, spent_low=low, cumulative=cumulative)] * 3)
+    assert (verdict.floor.share, verdict.outcome) == (1, "undecided")
+
+
 def odd_curve(g, first_size):
     """A legal curve of an unlikely kind: zeros, wild noise, tiny or huge costs and steps."""
     n, step, batch = int(g.integers(1, 20)), g.choice([1.01, 1.2, 2, 10]), g.choice([1, 64, 512])
@@ -247,11 +276,12 @@ def odd_curve(g, first_size):
 @pytest.mark.parametrize("first_size", [10.0, 50.0])
 def test_every_legal_experiment_has_a_verdict(first_size):
     g = generator("odd", first_size)
-    for _ in range(20):
+    for _ in range(60):
         curves = [odd_curve(g, first_size) for _ in range(g.integers(2, 6))]
         if sum(c.passed for c in curves) < 3:
             continue
         verdict = judge(curves)
         assert verdict.interval[0] <= verdict.exponent <= verdict.interval[1]
+        assert abs(verdict.exponent) <= FARTHEST or verdict.floor.free
         json.dumps(verdict.to_json(), allow_nan=False)
         assert verdict.sentence(0.05).endswith(".")
