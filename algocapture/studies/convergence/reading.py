@@ -134,7 +134,7 @@ def _lines(rows: Sequence[Row], columns: Sequence[str], x: str) -> list[Row]:
         }
         for column in columns
         for row in rows
-        if row[column] is not None and row[column] > row[f"{column} error"]
+        if row[column] is not None and row[column] > 2.2 * row[f"{column} error"]  # bars of 2
     ]
 
 
@@ -181,23 +181,23 @@ def _chart(name: str, title: str, table: str, x: str) -> Chart:
 
 
 _POSTERIORS = (
-    ("fcn2-erf", "weighted", "fcn2-erf: exact posterior mean minus NNGP predictor"),
-    ("fcn2-erf", "langevin", "fcn2-erf: Langevin-trained mean minus NNGP predictor"),
-    ("fcn2-relu", "weighted", "fcn2-relu: exact posterior mean minus NNGP predictor"),
-    ("fcn2-relu", "langevin", "fcn2-relu: Langevin-trained mean minus NNGP predictor"),
-    ("fcn3-gelu", "weighted", "fcn3-gelu: exact posterior mean minus NNGP predictor"),
-    ("transformer", "weighted", "Transformer: exact posterior mean minus NNGP predictor"),
-    ("transformer", "langevin", "Transformer: Langevin-trained mean minus NNGP predictor"),
+    ("fcn2-erf", "weighted", "fcn2-erf, exact posterior: off f_K by"),
+    ("fcn2-erf", "langevin", "fcn2-erf, Langevin: off f_K by"),
+    ("fcn2-relu", "weighted", "fcn2-relu, exact posterior: off f_K by"),
+    ("fcn2-relu", "langevin", "fcn2-relu, Langevin: off f_K by"),
+    ("fcn3-gelu", "weighted", "fcn3-gelu, exact posterior: off f_K by"),
+    ("transformer", "weighted", "transformer, exact posterior: off f_K by"),
+    ("transformer", "langevin", "transformer, Langevin: off f_K by"),
 )
 CHARTS = (
-    _chart("kernels", "Relative deviation of kernels from the limit", "kernel-lines", "width"),
+    _chart("kernels", "Kernels: relative deviation", "kernel-lines", "width"),
     *(
         _chart(f"{how}-{name}", title, f"lines-{name}-{how}", "width")
         for name, how, title in _POSTERIORS
     ),
-    _chart("samples", "Deviation from the NNGP predictor over P", "sample-lines", "P"),
-    _chart("flows", "Gradient flow: deviation from the NTK predictor", "flow-lines", "width"),
+    _chart("samples", "Off the NNGP predictor by, over P", "sample-lines", "P"),
+    _chart("flows", "Gradient flow: off the NTK predictor by", "flow-lines", "width"),
     _chart("flow-samples", "Gradient flow: deviation over P", "flow-sample-lines", "P"),
-    _chart("rich-change", "Relative change of a network's NTK by training", "rich-lines", "width"),
+    _chart("rich-change", "Relative change of the NTK by training", "rich-lines", "width"),
     _chart("rich-spread", "Spread of predictions over networks", "rich-spread-lines", "width"),
 )
