@@ -65,8 +65,8 @@ def rate(device: torch.device, tokens: int, dtype: str) -> None:
     x, y = pair(device, tokens)
     generator = torch.Generator(device).manual_seed(1)
     kernel, cuda = InfiniteTransformer(1, "relu"), device.type == "cuda"
-    work = (2e13 if dtype == "tf32" else 4e12) if cuda else 1e10  # FLOPs of one measurement
-    draws = max(64, int(work / (32 * tokens**3)) // 64 * 64)
+    work = (8e13 if dtype == "tf32" else 1.6e13) if cuda else 1e10  # FLOPs of one measurement
+    draws = max(64, int(work / (32 * tokens**3)) // 512 * 512)
     square = torch.randn(*[8192 if cuda else 2048] * 2, generator=generator, device=device)
 
     def estimate(sampler: str) -> None:

@@ -68,14 +68,19 @@ def _sum_right(x: Tensor, a: Weights) -> Rows:
     return out.permute(0, 2, 3, 1, 4)
 
 
-def _contract(x: Float[Tensor, "B M n k"], y: Float[Tensor, "B N n k"]) -> Float[Tensor, "B M N"]:
-    """The sum of x y^T over draws and features."""
-    n = x.shape[2]
-    if not x.is_cuda:
-        return x.flatten(2) @ y.flatten(2).mT
-    size = next(d for d in range(min(SPLIT, n), 0, -1) if n % d == 0)
-    x, y = (z.unflatten(2, (-1, size)).flatten(3).transpose(1, 2) for z in (x, y))
-    return (x @ y.mT).sum(1)
+def _contract(x: Tensor, y: Tensor) -> Float[Tensor, "B M N"]:
+    """The sum of x y^T over draws and features, x (B, M, n, k), y (B, N, n, k)."""
+    return contract(x, y, SPLIT if x.is_cuda else x.shape[2] + 1)
+
+
+def contract(x: Tensor, y: Tensor, split: int) -> Float[Tensor, "B M N"]:
+    """The same by partial sums over `split` draws and one over the rest."""
+    whole = x.shape[2] // split * split
+    rest = x[:, :, whole:].flatten(2) @ y[:, :, whole:].flatten(2).mT
+    if not whole:
+        return rest
+    x, y = (z[:, :, :whole].unflatten(2, (-1, split)).flatten(3).transpose(1, 2) for z in (x, y))
+    return rest + (x @ y.mT).sum(1)
 
 
 def _swap(x: Tensor) -> Tensor:
@@ -122,12 +127,9 @@ class Layer:
     symmetric: bool  # the two sets are the same
     projection: bool  # with an output projection W_O
     own: tuple[Tensor | None, Tensor | None] = (None, None)  # each side's Sigma'_pp, for q1, q2
-    roots: tuple[Root, Root] | None = None  # of low rank, where that is cheaper: block 1
 
     def moments(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
         """Sums over the draws of the layer's NNGP and NTK."""
-        if self.roots is not None:
-            return self._by_features(a1, a2, scale)
         left = _left(a1, self.nngp)
         sigma = _sum_right(left, a2)
         theta = None if self.ntk is None else self._ntk(a1, a2, left, sigma, scale)
@@ -154,26 +156,6 @@ class Layer:
         direct = first * sigma + mean_ntk.sum(0)
         return direct + (2 * nngp_rows + ntk_rows) * own + nngp_rows * mixed
 
-    def _by_features(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
-        """The same through features: with Sigma' = F F^T, tr(Sigma', Sigma')_ab is the inner
-        product of F1^T J_a F1 and F2^T J_b F2, so all draws are one matrix product."""
-        assert self.roots is not None
-        same = self.symmetric
-        b1 = _apply(a1, self.roots[0])
-        b2 = b1 if same else _apply(a2, self.roots[1])
-        sigma = _inner(b1, b2)
-        q1, q2 = (
-            None if own is None else torch.linalg.vector_norm(b, dim=(-2, -1)).square()
-            for b, own in zip((b1, b2), self.own, strict=True)
-        )
-        if self.ntk is None:
-            return Sums(sigma, None, q1, q2)
-        assert self.ntk is self.nngp, "features are for the first block"
-        f1 = _curvature(a1, b1, self.roots[0], scale)
-        f2 = f1 if same else _curvature(a2, b2, self.roots[1], scale)
-        trace = 4 * self.rows[0] * _inner(f1, f2)  # 2 Sigma' + Theta' + Sigma', Theta' = Sigma'
-        return Sums(sigma, (3 if self.projection else 2) * sigma + trace, q1, q2)
-
     def _trace(
         self,
         a1: Weights,
@@ -197,6 +179,36 @@ class Layer:
         weight = torch.as_tensor(scale, dtype=m_mean.dtype, device=m_mean.device).square()
         last = weight.expand(len(m_mean)) @ (m_mean * n_mean).flatten(1)
         return product - right_term - left_term + last.view_as(product)
+
+
+@dataclass(frozen=True)
+class FeatureLayer:
+    """The same through a root F of low rank, Sigma' = F F^T, where Theta' = Sigma': block 1.
+
+    tr(Sigma', Sigma')_ab is the inner product of F1^T J_a F1 and F2^T J_b F2, so that all draws are
+    one matrix product, and no covariance between all tokens is made.
+    """
+
+    roots: tuple[Root, Root]
+    rows: Rows | None  # Sigma' at the query rows; None: the NTK is not asked for
+    symmetric: bool
+    projection: bool
+
+    def moments(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
+        """Sums over the draws of the layer's NNGP and NTK."""
+        same = self.symmetric
+        b1 = _apply(a1, self.roots[0])
+        b2 = b1 if same else _apply(a2, self.roots[1])
+        sigma = _inner(b1, b2)
+        q1, q2 = (
+            None if same else torch.linalg.vector_norm(b, dim=(-2, -1)).square() for b in (b1, b2)
+        )
+        if self.rows is None:
+            return Sums(sigma, None, q1, q2)
+        f1 = _curvature(a1, b1, self.roots[0], scale)
+        f2 = f1 if same else _curvature(a2, b2, self.roots[1], scale)
+        trace = 4 * self.rows * _inner(f1, f2)  # 2 Sigma' + Theta' + Sigma', Theta' = Sigma'
+        return Sums(sigma, (3 if self.projection else 2) * sigma + trace, q1, q2)
 
 
 def _apply(a: Weights, root: Root) -> Float[Tensor, "G P Q n r"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from algocapture.kernels.attention import (
     SPLIT,
+    FeatureLayer,
     Layer,
     Sums,
     attend,
@@ -26,6 +28,7 @@ from algocapture.kernels.samplers import (
     SharedRoot,
 )
 
+Covariance = Float[Tensor, "G P T P T"]
 CACHE = 2**22  # bytes: on a CPU a workspace beyond the caches is slower, measured 2 times
 
 
@@ -56,9 +59,24 @@ class Moments:
 class State:
     """Covariance and NTK between all tokens of each group, entering a block."""
 
-    nngp: Float[Tensor, "G P T P T"]
-    ntk: Float[Tensor, "G P T P T"] | None
     root: Float[Tensor, "G P T r"]
+    wants_ntk: bool
+    behind: tuple[Covariance, Covariance | None] | None = None  # None: block 1, both F F^T
+
+    @cached_property
+    def nngp(self) -> Covariance:
+        if self.behind is not None:
+            return self.behind[0]
+        flat = self.root.flatten(1, 2)
+        return (
+            (flat @ flat.mT).unflatten(2, self.root.shape[1:3]).unflatten(1, self.root.shape[1:3])
+        )
+
+    @property
+    def ntk(self) -> Covariance | None:
+        if self.behind is not None:
+            return self.behind[1]
+        return self.nngp if self.wants_ntk else None
 
     def own(self, side: slice) -> Float[Tensor, "G P T T"]:
         """Each input's own covariance."""
@@ -67,16 +85,12 @@ class State:
     @classmethod
     def first(cls, stack: Stack, ntk: bool) -> State:
         """Block 1: the tokens are a root of their covariance, and the NTK equals it."""
-        groups, inputs, tokens, features = stack.root.shape
-        flat = stack.root.flatten(1, 2)
-        sigma = (flat @ flat.mT).view(groups, inputs, tokens, inputs, tokens)
-        root = stack.root
-        if features > inputs * tokens:
-            root = _root(sigma)
-        return cls(sigma, sigma if ntk else None, root)
+        _, inputs, tokens, features = stack.root.shape
+        state = cls(stack.root, ntk)
+        return cls(_root(state.nngp), ntk) if features > inputs * tokens else state
 
 
-def _root(sigma: Float[Tensor, "G P T P T"]) -> Float[Tensor, "G P T r"]:
+def _root(sigma: Covariance) -> Float[Tensor, "G P T r"]:
     factor, _ = eigen_root(sigma.flatten(3).flatten(1, 2))
     return factor.view(*sigma.shape[:3], -1)
 
@@ -88,7 +102,7 @@ class Entry:
     stack: Stack
     state: State
     sampler: Sampler
-    layer: Layer
+    layer: Layer | FeatureLayer
     allowed: Bool[Tensor, "G P Q T"] | None
     sides: tuple[slice, slice]
     one_row: bool
@@ -126,7 +140,7 @@ class Chain:
         valid = stack.valid.to(nngp)
         both = valid[..., None, None] * valid[:, None, None]
         nngp = nngp * both
-        return State(nngp, None if ntk is None else ntk * both, _root(nngp))
+        return State(_root(nngp), ntk is not None, (nngp, None if ntk is None else ntk * both))
 
     def _enter(self, state: State, stack: Stack, last: bool) -> Entry:
         one_row = last and self.last_row
@@ -142,7 +156,7 @@ class Chain:
         left, right = entry.sides
         total: Sums | None = None
         for size in self._chunks(entry, n):
-            scale = self._scale(size, entry.state.nngp)
+            scale = self._scale(size, entry.state.root)
             scores = entry.sampler.draw(size, generator)
             if entry.one_row and scores.shape[3] > 1:
                 scores = last_rows(scores, entry.stack)
@@ -159,24 +173,29 @@ class Chain:
 
     def _layer(
         self, state: State, stack: Stack, left: slice, right: slice, last_row: bool
-    ) -> Layer:
+    ) -> Layer | FeatureLayer:
+        same, ends = left == right, (stack, left, right)
+        sides = (state.root[:, left], state.root[:, right])
+        inputs, tokens, rank = sides[0].shape[1:]
+        others = 0 if same else sides[1].shape[1]
+        first = state.behind is None or not state.wants_ntk
+        if first and cheaper_by_features(rank, tokens, inputs, others, state.wants_ntk):
+            rows = None
+            if state.wants_ntk and last_row:
+                one, two = (last_rows(state.root, stack)[:, side, 0] for side in (left, right))
+                rows = (one @ two.mT)[:, :, None, :, None]
+            elif state.wants_ntk:
+                rows = state.nngp[:, left, :, right]
+            return FeatureLayer(sides, rows, same, self.projection)
         nngp = state.nngp[:, left, :, right]
         ntk = nngp if state.ntk is state.nngp else None
         if state.ntk is not None and ntk is None:
             ntk = state.ntk[:, left, :, right]
-        rows = (nngp, ntk)
+        both = (nngp, ntk)
         if last_row:
-            ends = (stack, left, right)
-            rows = (corner(nngp, *ends), None if ntk is None else corner(ntk, *ends))
-        same = left == right
-        sides = (state.root[:, left], state.root[:, right])
-        inputs, tokens, rank = sides[0].shape[1:]
-        others = 0 if same else sides[1].shape[1]
-        first = state.ntk is None or state.ntk is state.nngp
-        features = first and cheaper_by_features(rank, tokens, inputs, others, ntk is not None)
-        roots = sides if features else None
+            both = (corner(nngp, *ends), None if ntk is None else corner(ntk, *ends))
         own = (None, None) if same else (state.own(left), state.own(right))
-        return Layer(nngp, ntk, rows, same, self.projection, own, roots)
+        return Layer(nngp, ntk, both, same, self.projection, own)
 
     def _sampler(self, state: State, stack: Stack, last_row: bool) -> Sampler:
         name = self.plan.sampler
@@ -200,12 +219,12 @@ class Chain:
         """Sizes of the portions of n draws whose workspace fits the memory."""
         state = entry.state
         groups, inputs, tokens, rank = state.root.shape
-        features = entry.layer.roots is not None
+        features = isinstance(entry.layer, FeatureLayer)
         entries = groups * workspace(inputs, tokens, rank, features, self.plan.ntk)
         cuda, unit = state.root.is_cuda, len(self.scales)
         memory = self.plan.memory if cuda else min(self.plan.memory, CACHE)
-        fit = min(n, memory // (entries * state.nngp.element_size()))
-        if cuda and fit >= SPLIT * unit:
+        fit = min(n, memory // (entries * state.root.element_size()))
+        if cuda and n > fit >= SPLIT * unit:
             unit *= SPLIT
         size = max(1, fit // unit) * unit
         return [size] * (n // size) + ([n % size] if n % size else [])

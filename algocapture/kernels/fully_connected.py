@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from algocapture.config import register
+from algocapture.kernels.allocator import keep_freed_memory
 from algocapture.kernels.checks import check_choice, check_count, check_finite, check_variance
 from algocapture.kernels.duals import activation
 
@@ -37,6 +39,18 @@ class InfiniteFullyConnected:
     ) -> Float[Tensor, "P1 P2"]:
         """The exact Gram matrix between two sets of inputs, each flattened."""
         check_choice("kind", kind, ("nngp", "ntk"))
+        return self.kernels(x1, x2, (kind,))[kind]
+
+    def kernels(
+        self,
+        x1: Float[Tensor, P1 * features],
+        x2: Float[Tensor, P2 * features] | None = None,
+        kinds: Sequence[str] = ("nngp", "ntk"),
+    ) -> dict[str, Float[Tensor, "P1 P2"]]:
+        """Several kinds from one pass."""
+        for kind in kinds:
+            check_choice("kind", kind, ("nngp", "ntk"))
+        keep_freed_memory()
         x1 = check_finite("x1", x1)
         if x1.ndim < 2 or x1[0].numel() == 0:
             raise ValueError(f"x1 has shape {tuple(x1.shape)}, expected (P, features...)")
@@ -47,26 +61,28 @@ class InfiniteFullyConnected:
                 f"x2 has {right.shape[1]} features of {right.dtype}, "
                 f"x1 has {left.shape[1]} of {left.dtype}"
             )
-        return self._propagate(left, right, kind)
+        both = self._propagate(left, right, "ntk" in kinds)
+        return {kind: both[kind == "ntk"] for kind in kinds}
 
-    def _propagate(self, left: Tensor, right: Tensor, kind: str) -> Tensor:
+    def _propagate(self, left: Tensor, right: Tensor, ntk: bool) -> tuple[Tensor, Tensor]:
+        """(NNGP, NTK), or the NNGP twice."""
         phi, width = activation(self.activation), left.shape[1]
-
-        def affine(moment: Tensor) -> Tensor:
-            return self.bias_var + self.weight_var * moment
-
-        q1 = affine(left.square().sum(1, keepdim=True) / width)
-        q2 = affine(right.square().sum(1)[None, :] / width)
-        k = affine(left @ right.T / width)
+        k = self._affine(left @ right.T / width)
         if left is right:  # the same rounding on both sides: correlation exactly 1
-            q1, q2 = k.diagonal()[:, None], k.diagonal()[None, :]
+            q = k.diagonal()
+        else:
+            q = self._affine(torch.cat([x.square().sum(1) for x in (left, right)]) / width)
         theta = k
         for _ in range(self.depth - 1):
-            if kind == "ntk":
+            q1, q2 = q[: len(left), None], q[None, -len(right) :]
+            if ntk:
                 dual, slope = phi.both(k, q1, q2)
-                k = affine(dual)
+                k = self._affine(dual)
                 theta = torch.addcmul(k, theta, slope, value=self.weight_var)
             else:
-                k = affine(phi.dual(k, q1, q2))
-            q1, q2 = affine(phi.dual(q1, q1, q1)), affine(phi.dual(q2, q2, q2))
-        return k if kind == "nngp" else theta
+                k = self._affine(phi.dual(k, q1, q2))
+            q = self._affine(phi.dual(q, q, q))
+        return k, theta if ntk else k
+
+    def _affine(self, moment: Tensor) -> Tensor:
+        return self.bias_var + self.weight_var * moment

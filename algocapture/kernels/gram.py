@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from algocapture.kernels.allocator import keep_freed_memory
 from algocapture.kernels.checks import check_choice, check_count
 from algocapture.kernels.fully_connected import InfiniteFullyConnected
 from algocapture.kernels.growth import Block, Growth, Layout, bordered
@@ -25,6 +26,7 @@ from algocapture.kernels.transformer import InfiniteTransformer
 from algocapture.rng import Seed
 
 REPLICATES = 8
+Kernel = InfiniteFullyConnected | InfiniteTransformer
 
 
 class Gram(Protocol):
@@ -116,6 +118,7 @@ class GrowingGram:
             check_count("key_dim", key_dim)
         check_choice("kind", kind, ("nngp", "ntk"))
         check_choice("readout", kernel.readout, ("last", "mean"))
+        keep_freed_memory()
         self.kernel, self.kind, self.key_dim = kernel, kind, key_dim
         heads = len(kernel.scales)
         self.draws = -(-samples // (replicates * heads)) * heads  # of one replicate
@@ -131,7 +134,7 @@ class GrowingGram:
 
     def append(self, items: Sequence[Tensor]) -> None:
         self._replicates = [self._grown(r, items) for r in self._replicates]
-        self._items += list(items)
+        self._items = [*self._items, *items]  # a copy of this Gram keeps its own
 
     def matrix(self) -> Float[Tensor, "R P P"]:
         return torch.stack([r.gram for r in self._replicates])
@@ -188,3 +191,12 @@ class GrowingGram:
         valid = layout.valid.to(x)
         weight = valid / valid.sum(1, keepdim=True)
         return torch.einsum("pa,paqb,qb->pq", weight[layout.inputs :], x, weight)
+
+
+def new_gram(
+    kernel: Kernel, kind: str, samples: int, seed: Seed, key_dim: int | None = None
+) -> Gram:
+    """An empty Gram; all but kernel and kind are of a Monte-Carlo one."""
+    if isinstance(kernel, InfiniteFullyConnected):
+        return ExactGram(kernel, kind)
+    return GrowingGram(kernel, kind, samples=samples, seed=seed, key_dim=key_dim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from algocapture.kernels.chain import Chain, Entry, Plan
+from algocapture.kernels.allocator import keep_freed_memory
+from algocapture.kernels.attention import cheaper_by_features
+from algocapture.kernels.chain import Chain, Entry, Plan, workspace
 from algocapture.kernels.checks import check_choice
 from algocapture.kernels.estimate import Estimates, Values, Work
 from algocapture.kernels.inputs import Inputs, Stack, as_list
@@ -69,15 +71,19 @@ def precision(name: str) -> Iterator[None]:
 
 def start(kernel: Kernel, request: Request) -> Estimates:
     """Draw the first samples of an estimate."""
+    keep_freed_memory()
     first = as_list("x1", request.x1)
     second = None if request.x2 is None else as_list("x2", request.x2)
-    name = _dtype(request, first[0].dtype)
-    stack = Stack.of(first + (second or []), DTYPES[name])
+    name = _dtype(request, first + (second or []))
+    stack = Stack.of([x.detach() for x in first + (second or [])], DTYPES[name])
+    if not isinstance(request.generator, torch.Generator):
+        raise ValueError(f"generator = {request.generator!r}: expected a torch.Generator")
     if request.generator.device.type != stack.root.device.type:
         raise ValueError(
             f"generator is on {request.generator.device}, the inputs on {stack.root.device}"
         )
     run = Run(kernel, request, stack, len(first), second is None, _sampler(kernel, request, stack))
+    run.check_memory()
     if "ntk" in request.kinds:
         run.check_range()
     parts = run.parts()
@@ -89,9 +95,8 @@ def start(kernel: Kernel, request: Request) -> Estimates:
             return run.draw(n)
 
     finish: Callable[[Values], Values] = run.finish if kernel.depth == 1 else _same
-    label = run.sampler + (f" (d_k = {request.key_dim})" if run.sampler == "keys" else "")
     return Estimates.start(
-        Work(draw, finish, run.settle, size, name, label, run.biases(size)), parts
+        Work(draw, finish, run.settle, size, name, run.label(), run.biases(size)), parts
     )
 
 
@@ -99,16 +104,23 @@ def _same(values: Values) -> Values:
     return values
 
 
-def _dtype(request: Request, given: torch.dtype) -> str:
+def _dtype(request: Request, items: Sequence[Tensor]) -> str:
     name = request.dtype
+    if name is None and len({item.dtype for item in items}) > 1:
+        given = ", ".join(sorted({str(item.dtype) for item in items}))
+        raise ValueError(f"inputs are of {given}: convert them, or name a dtype")
     if name is None or isinstance(name, torch.dtype):
-        name = str(name or given).removeprefix("torch.")
+        name = str(name or items[0].dtype).removeprefix("torch.")
     check_choice("dtype", name, tuple(DTYPES))
     return name
 
 
 def _sampler(kernel: Kernel, request: Request, stack: Stack) -> str:
     check_choice("sampler", request.sampler, SAMPLERS)
+    if request.sampler == "row" and kernel.readout != "last":
+        raise ValueError(
+            f"sampler = 'row' draws the last token's scores, readout = {kernel.readout!r} needs all"
+        )
     if request.sampler != "auto":
         return request.sampler
     tokens = int(stack.lengths.sum())
@@ -132,6 +144,34 @@ class Run:
     @property
     def by_pairs(self) -> bool:
         return self.sampler in ("pair", "conditional")
+
+    def label(self) -> str:
+        """What draws the scores, by blocks where they differ."""
+        if self.sampler == "keys":
+            return f"keys (d_k = {self.request.key_dim})"
+        if self.sampler == "row" and self.kernel.depth > 1:
+            return "shared, row in the last block"
+        return self.sampler
+
+    def check_memory(self) -> None:
+        """One draw, what is kept of every part, and the covariances behind a block must fit."""
+        _, inputs, tokens, rank = self.stack.root.shape
+        rows = 1 if self.kernel.readout == "last" else tokens
+        group, side = (2, tokens) if self.by_pairs else (inputs, tokens)
+        ntk = "ntk" in self.request.kinds
+        features = cheaper_by_features(rank, tokens, group, 0, ntk)
+        entries = 4 * (inputs * rows) ** 2 * len(self.request.kinds)
+        if self.kernel.depth > 1 or not features:
+            entries += workspace(group, side, min(rank, group * side), False, ntk)
+        else:
+            entries += group * rows * (2 * side + rank + (rank * rank if ntk else 0))
+        needed = entries * self.stack.root.element_size()
+        if needed > self.request.memory:
+            raise ValueError(
+                f"memory = {self.request.memory}: these {inputs} inputs of {tokens} tokens need "
+                f"about {needed:.2g} bytes with sampler {self.sampler!r} and readout "
+                f"{self.kernel.readout!r}; raise memory, or compute the Gram in tiles of inputs"
+            )
 
     def check_range(self) -> None:
         """The NTK's traces are differences of products of two covariances."""

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 
 from algocapture.kernels.fully_connected import InfiniteFullyConnected
-from algocapture.kernels.gram import ExactGram, Gram, GrowingGram
-from algocapture.kernels.transformer import InfiniteTransformer
+from algocapture.kernels.gram import Gram, Kernel, new_gram
 from algocapture.learners.estimator import (
     EstimatorMixin,
     check_inputs,
@@ -28,8 +27,6 @@ from algocapture.learners.estimator import (
 )
 from algocapture.learners.regression import Fit, regress
 from algocapture.rng import Seed
-
-Kernel = InfiniteFullyConnected | InfiniteTransformer
 
 
 class KernelPredictor(EstimatorMixin):
@@ -147,13 +144,9 @@ class KernelPredictor(EstimatorMixin):
 
     def new_gram(self) -> Gram:
         """An empty Gram for the next stage."""
-        if isinstance(self.kernel, InfiniteFullyConnected):
-            return ExactGram(self.kernel, self.kind)
-        if isinstance(self.kernel, InfiniteTransformer):
+        if isinstance(self.kernel, Kernel):
             seed = self._seed.child("gram", len(self._stages))
-            return GrowingGram(
-                self.kernel, self.kind, samples=self.samples, seed=seed, key_dim=self.key_dim
-            )
+            return new_gram(self.kernel, self.kind, self.samples, seed, self.key_dim)
         if self.kernel == "precomputed":
             return PrecomputedGram()
         raise ValueError(
