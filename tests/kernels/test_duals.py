@@ -124,6 +124,15 @@ def scalar_kernel(phi, a, b):
     return {"nngp": float(k["ab"]), "ntk": float(theta)}
 
 
+def test_both_kinds_in_one_pass_are_each():
+    x1, x2 = (torch.randn(3, 4, generator=torch.Generator().manual_seed(i)) for i in (0, 1))
+    kernel = InfiniteFullyConnected(3, "gelu", 1.6, 0.3)
+    both = kernel.kernels(x1, x2)
+    assert list(both) == ["nngp", "ntk"]
+    for kind, value in both.items():
+        assert torch.equal(value, kernel(x1, x2, kind))
+
+
 @pytest.mark.parametrize("kind", ["nngp", "ntk"])
 def test_fully_connected_is_symmetric_and_positive(kind):
     x = torch.randn(40, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)

@@ -193,6 +193,10 @@ def estimate(x=None, kernel=None, **options):
         (lambda: estimate(x=[]), "x1 is an empty list"),
         (lambda: estimate(x=[draw(2, 3), draw(2, 4)]), r"x1\[1\] has shape"),
         (lambda: estimate(x2=draw(2, 3, 5)), "x2 has d = 5"),
+        (lambda: estimate(x2=draw(2, 3, 4).float()), "inputs are of torch.float32, torch.float64"),
+        (lambda: estimate(sampler="row"), "sampler = 'row' draws the last"),
+        (lambda: estimate(memory=100), "memory = 100: these 2 inputs of 3 tokens need about"),
+        (lambda: InfiniteTransformer().estimate(draw(1, 2, 3), generator=7), "generator = 7"),
         (lambda: estimate(x=torch.ones(2, 3, 4, dtype=torch.int64)), "x1 is torch.int64"),
     ],
 )
