@@ -52,11 +52,13 @@ def _left(a: Weights, m: Tokens) -> Tensor:
     return out.unflatten(-1, m.shape[3:]).unflatten(2, (a.shape[3], a.shape[0]))
 
 
-def _right(x: Tensor, a: Weights) -> Tensor:
-    """X A^T of every draw, over the keys of X (G, Pl, Q, n, Pr, T): (n, G, Pl, Q, Pr, Q')."""
-    flat = x.permute(3, 0, 4, 1, 2, 5).flatten(3, 4)
-    out = flat @ a.mT
-    return out.unflatten(3, x.shape[1:3]).permute(0, 1, 3, 4, 2, 5)
+def _right(x: Tensor, a: Weights) -> Float[Tensor, "n G Pr PlQ R"]:
+    """X A^T of every draw, over the keys of X (G, Pl, Q, n, Pr, T)."""
+    return x.permute(3, 0, 4, 1, 2, 5).flatten(3, 4) @ a.mT
+
+
+def _arranged(x: Float[Tensor, "G Pr PlQ R"], rows: int) -> Rows:
+    return x.unflatten(2, (-1, rows)).permute(0, 2, 3, 1, 4)
 
 
 def _sum_right(x: Tensor, a: Weights) -> Rows:
@@ -64,8 +66,7 @@ def _sum_right(x: Tensor, a: Weights) -> Rows:
     groups, left, rows, n, right, tokens = x.shape
     flat = x.permute(0, 4, 1, 2, 3, 5).reshape(groups * right, left * rows, n, tokens)
     keys = a.permute(1, 2, 3, 0, 4).flatten(0, 1)
-    out = _contract(flat, keys).view(groups, right, left, rows, -1)
-    return out.permute(0, 2, 3, 1, 4)
+    return _arranged(_contract(flat, keys).unflatten(0, (groups, right)), rows)
 
 
 def _contract(x: Tensor, y: Tensor) -> Float[Tensor, "B M N"]:
@@ -131,54 +132,51 @@ class Layer:
     def moments(self, a1: Weights, a2: Weights, scale: Tensor | float) -> Sums:
         """Sums over the draws of the layer's NNGP and NTK."""
         left = _left(a1, self.nngp)
-        sigma = _sum_right(left, a2)
-        theta = None if self.ntk is None else self._ntk(a1, a2, left, sigma, scale)
+        if self.ntk is None:
+            sigma, theta = _sum_right(left, a2), None
+        else:
+            sigma, theta = self._both(a1, a2, left, scale)
         q1, q2 = (
             None if own is None else variances(a, own)
             for a, own in zip((a1, a2), self.own, strict=True)
         )
         return Sums(sigma, theta, q1, q2)
 
-    def _ntk(
-        self, a1: Weights, a2: Weights, left: Tensor, sigma: Rows, scale: Tensor | float
-    ) -> Rows:
+    def _both(
+        self, a1: Weights, a2: Weights, left: Tensor, scale: Tensor | float
+    ) -> tuple[Rows, Rows]:
         nngp_rows, ntk_rows = self.rows
         assert self.ntk is not None
         assert ntk_rows is not None
-        first = 2 if self.projection else 1
+        first, rows = 2 if self.projection else 1, a1.shape[3]
         mean = _right(left, a2)
-        own = self._trace(a1, a2, left, left, mean, mean, self.nngp, scale)
+        sigma = _arranged(mean.sum(0), rows)
+        own = self._trace(a1, a2, self.nngp, left * left, mean * mean, scale)
         if self.ntk is self.nngp:  # the first block: Theta' = Sigma'
-            return (first + 1) * sigma + 4 * nngp_rows * own
+            return sigma, (first + 1) * sigma + 4 * nngp_rows * own
         left_ntk = _left(a1, self.ntk)
         mean_ntk = _right(left_ntk, a2)
-        mixed = self._trace(a1, a2, left, left_ntk, mean, mean_ntk, self.ntk, scale)
-        direct = first * sigma + mean_ntk.sum(0)
-        return direct + (2 * nngp_rows + ntk_rows) * own + nngp_rows * mixed
+        mixed = self._trace(a1, a2, self.ntk, left * left_ntk, mean * mean_ntk, scale)
+        direct = first * sigma + _arranged(mean_ntk.sum(0), rows)
+        return sigma, direct + (2 * nngp_rows + ntk_rows) * own + nngp_rows * mixed
 
     def _trace(
-        self,
-        a1: Weights,
-        a2: Weights,
-        left_m: Tensor,
-        left_n: Tensor,
-        m_mean: Tensor,
-        n_mean: Tensor,
-        n: Tokens,
-        scale: Tensor | float,
+        self, a1: Weights, a2: Weights, n: Tokens, left: Tensor, mean: Tensor, scale: Tensor | float
     ) -> Rows:
-        """The sum of s^2 tr(Sigma', N); left_* = A1 M, A1 N and *_mean = A1 M A2^T, A1 N A2^T."""
-        product = _sum_right(_weigh(_left(a1, self.nngp * n), scale), a2)
-        right_term = _sum_right(_weigh(left_m * left_n, scale), a2)
-        if self.symmetric:
-            left_term = _swap(right_term)
+        """The sum of s^2 tr(M, N), M = Sigma': `left` = (A1 M) * (A1 N) and `mean` the same with
+        A2^T behind both. A1 (M * N) and `left` meet A2^T in one product."""
+        product = _left(a1, self.nngp * n)
+        if self.symmetric:  # the third term is the second one's transpose
+            half = _sum_right(_weigh(product.sub_(left, alpha=2), scale), a2)
+            terms = (half + _swap(half)) / 2
         else:
-            right_m = _left(a2, _swap(self.nngp))
-            right_n = right_m if n is self.nngp else _left(a2, _swap(n))
-            left_term = _swap(_sum_right(_weigh(right_m * right_n, scale), a1))
-        weight = torch.as_tensor(scale, dtype=m_mean.dtype, device=m_mean.device).square()
-        last = weight.expand(len(m_mean)) @ (m_mean * n_mean).flatten(1)
-        return product - right_term - left_term + last.view_as(product)
+            right = _left(a2, _swap(self.nngp))
+            right = right * (right if n is self.nngp else _left(a2, _swap(n)))
+            terms = _sum_right(_weigh(product.sub_(left), scale), a2)
+            terms = terms - _swap(_sum_right(_weigh(right, scale), a1))
+        weight = torch.as_tensor(scale, dtype=mean.dtype, device=mean.device).square()
+        last = (weight.expand(len(mean)) @ mean.flatten(1)).view(mean.shape[1:])
+        return terms + _arranged(last, a1.shape[3])
 
 
 @dataclass(frozen=True)

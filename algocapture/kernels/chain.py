@@ -29,7 +29,7 @@ from algocapture.kernels.samplers import (
 )
 
 Covariance = Float[Tensor, "G P T P T"]
-CACHE = 2**22  # bytes: on a CPU a workspace beyond the caches is slower, measured 2 times
+CACHE = 2**24  # bytes: on a CPU a workspace beyond the caches is slower; below, calls are
 
 
 @dataclass(frozen=True)
