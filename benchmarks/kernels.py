@@ -1,8 +1,9 @@
 """Infinite-width kernels: time to an error, rates and exponents, beside neural-tangents.
 
-    python -m benchmarks.kernels [fcn] [attention] [scaling] [errors] [--device cuda]
+    python -m benchmarks.kernels [fcn] [attention] [scaling] [--device cuda]
 
-The rate of the pair sampler is in benchmarks/kernels_rate.py.
+The rate of the pair samplers: benchmarks/kernels_rate.py. Errors against draws and T: the study
+`algocapture run kernel_errors`.
 
 neural-tangents lives in an environment of its own (see make_neural_tangents_fixture.py); give its
 interpreter in NEURAL_TANGENTS_PYTHON, else its lines are skipped.
@@ -63,11 +64,20 @@ def fcn(device: torch.device) -> None:
     y = torch.randn(512, 256, generator=torch.Generator().manual_seed(1)).to(device)
     kernel = InfiniteFullyConnected(4, "relu", 1.7, 0.2)
 
-    seconds = interleaved({"both": lambda: synchronised(kernel.kernels(x, y)["ntk"])})
-    print(f"  algocapture {seconds['both'] * 1e3:.2f} ms")
+    every = torch.get_num_threads()
+
+    def both(threads: int) -> None:
+        torch.set_num_threads(threads)
+        synchronised(kernel.kernels(x, y)["ntk"])
+
+    # On a busy machine a second thread waits for its core at the end of every operation.
+    seconds = interleaved({str(n): lambda n=n: both(n) for n in sorted({1, every})})
+    torch.set_num_threads(every)
+    for threads, taken in seconds.items():
+        print(f"  algocapture {taken * 1e3:.2f} ms, threads: {threads}")
     theirs = peer("fcn", {"x": x.cpu().numpy(), "y": y.cpu().numpy()})
     if theirs:
-        ratio = theirs["seconds"] / seconds["both"]
+        ratio = theirs["seconds"] / min(seconds.values())
         print(f"  neural-tangents (jitted) {theirs['seconds'] * 1e3:.2f} ms: ratio {ratio:.2f}")
 
 
@@ -130,26 +140,6 @@ def pair_seconds(device: torch.device, tokens: int) -> float:
     return interleaved({"pair": pair}, rounds=3)["pair"]
 
 
-def errors(device: torch.device) -> None:
-    """Absolute error of an entry against draws and T, for fixed d = 16 and for Sigma' = I."""
-    generator = torch.Generator(device).manual_seed(1)
-    kernel = InfiniteTransformer(1, "relu", 1.7, 0.2)
-    for name in ("fixed d", "identity"):
-        for tokens in (8, 16, 32, 64, 128, 256):
-            if name == "fixed d":
-                x = torch.randn(2, tokens, 16, generator=torch.Generator().manual_seed(0))
-            else:
-                x = torch.eye(tokens).expand(2, tokens, tokens) * tokens**0.5
-            x, found = x.to(device), []
-            for samples in (64, 256):
-                e = kernel.estimate(x, samples=samples, generator=generator, kinds=("nngp", "ntk"))
-                found += [float(e[k].stderr.square().mean().sqrt()) for k in ("nngp", "ntk")]
-            print(
-                f"  {name}, T={tokens}: NNGP {found[0]:.4f} -> {found[2]:.4f}, "
-                f"NTK {found[1]:.4f} -> {found[3]:.4f} from 64 to 256 draws"
-            )
-
-
 def rms_error(values: list[torch.Tensor], exact: torch.Tensor) -> float:
     error = torch.stack([(v - exact).square().mean() for v in values]).mean()
     return float((error / exact.square().mean()).sqrt())
@@ -169,7 +159,6 @@ PARTS: dict[str, Callable[[torch.device], None]] = {
     "fcn": fcn,
     "attention": attention,
     "scaling": scaling,
-    "errors": errors,
 }
 
 if __name__ == "__main__":

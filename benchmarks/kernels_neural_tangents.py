@@ -80,7 +80,7 @@ def attention(data):
     def measured(kind, width, heads, outputs, samples):
         """Seconds of one estimate and its error, averaged over seeds; compiled before."""
         errors, seconds = [], []
-        for seed in range(3 if kind == "nngp" else 2):
+        for seed in range(3 if kind == "nngp" else 1):
             initialise, apply, _ = network(width, heads, outputs)
             kernel = nt.monte_carlo_kernel_fn(
                 initialise, apply, jax.random.PRNGKey(seed), n_samples=samples, vmap_axes=0

@@ -187,7 +187,11 @@ def test_page_and_figure_of_odd_values() -> None:
     assert "| 2 | 0.1235 | c |" in text
     assert "a\\|b" in text
     assert "(empty)" in text
-    assert len(draw_chart(chart, rows).axes[0].lines) == 2
+    (ax,) = draw_chart(chart, rows).axes
+    assert len(ax.lines) == 2
+    for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        assert "$" not in label.get_text()
+    assert len(ax.get_xticks()) >= 2
     with pytest.raises(ValueError, match="draws table 'u'; tables: t"):
         Findings("Odd", {"t": rows}, charts=(Chart("v", "", "u", "n", "v", ""),))
 
