@@ -24,8 +24,7 @@ import numpy as np
 import torch
 
 from algocapture.kernels import InfiniteFullyConnected, InfiniteTransformer
-from algocapture.kernels.chain import State
-from algocapture.kernels.inputs import Stack
+from algocapture.kernels.allocator import keep_freed_memory
 from algocapture.kernels.samplers import SharedRoot
 from benchmarks.timing import interleaved
 
@@ -115,14 +114,23 @@ def attention(device: torch.device) -> None:
 
 
 def scaling(device: torch.device) -> None:
-    """Exponents: score draws in P (block 1, fixed d), a pair's NNGP in T (full rank)."""
+    """Exponents: score draws in P (block 1 at fixed d, then deeper), a pair's NNGP in T."""
+    keep_freed_memory()  # as every estimate does
     generator = torch.Generator(device).manual_seed(1)
-    counts, times = (32, 64, 128, 256), []
-    for inputs in counts:
-        x = torch.randn(inputs, 16, 16, generator=torch.Generator().manual_seed(0)).to(device)
-        sampler = SharedRoot(State.first(Stack.of(list(x), x.dtype), False).root)
-        times.append(interleaved({"x": lambda s=sampler: synchronised(s.draw(32, generator))})["x"])
-    print(f"  draws: {slope(counts, times):.2f} in P from {counts[0]} to {counts[-1]}")
+    for name, rank, counts, draws in (
+        ("block 1, d = 16", lambda inputs: 16, (32, 64, 128, 256), 32),
+        ("deeper, full rank", lambda inputs: 16 * inputs, (8, 16, 32, 64), 2),
+    ):
+        times = []
+        for inputs in counts:
+            root = torch.randn(1, inputs, 16, rank(inputs), generator=generator, device=device)
+            sampler = SharedRoot(root)
+            call = {"x": lambda s=sampler, n=draws: synchronised(s.draw(n, generator))}
+            times.append(interleaved(call)["x"])
+        print(
+            f"  score draws, {name}: exponent {slope(counts, times):.2f} in P from {counts[0]} to "
+            f"{counts[-1]} ({', '.join(f'{t * 1e3:.2f}' for t in times)} ms)"
+        )
     sizes = (256, 512, 1024)
     times = [pair_seconds(device, tokens) for tokens in sizes]
     print(f"  time of a pair: {slope(sizes, times):.2f} in T from {sizes[0]} to {sizes[-1]}")
