@@ -11,15 +11,18 @@ from torch import Tensor
 
 def eigen_root(
     sigma: Float[Tensor, "*batch n n"],
+    scale: Float[Tensor, "*batch"] | None = None,
 ) -> tuple[Float[Tensor, "*batch n r"], Float[Tensor, "*batch r n"]]:
-    """A root and its pseudo-inverse, by eigenvalues clipped at rounding.
+    """A root and its pseudo-inverse, by eigenvalues clipped at rounding, which is relative to
+    `scale`, by default the largest eigenvalue.
 
     A Cholesky root fails once tokens outnumber dimensions, or on equal tokens.
     """
     values, vectors = torch.linalg.eigh((sigma + sigma.mT) / 2)
-    floor = torch.finfo(sigma.dtype).eps * sigma.shape[-1] * values[..., -1:].clamp(min=0)
+    largest = values[..., -1:] if scale is None else scale[..., None]
+    floor = torch.finfo(sigma.dtype).eps * sigma.shape[-1] * largest.clamp(min=0)
     kept = values > floor
-    used = kept.flatten(0, -2).any(0) if kept.ndim > 1 else kept
+    used = kept.reshape(-1, kept.shape[-1]).any(0)
     if not used.any():
         used[-1] = True  # the zero matrix keeps one (zero) column
     values, vectors, kept = values[..., used], vectors[..., used], kept[..., used]
@@ -42,10 +45,12 @@ class GrowingRoot:
     def grow(self, cross: Float[Tensor, "m n"], own: Float[Tensor, "m m"]) -> GrowingRoot:
         """The root of [[Sigma, cross^T], [cross, own]] whose first rows are the old ones.
 
-        The Schur complement of Monte-Carlo estimates may be indefinite: it is clipped.
+        The Schur complement of Monte-Carlo estimates may be indefinite: it is clipped. What is
+        left of it where new rows repeat old ones is rounding of `own`, not of itself.
         """
         lower = cross @ self.inverse.mT
-        corner, corner_inverse = eigen_root(own - lower @ lower.mT)
+        rounding = len(cross.mT) * own.diagonal().max()
+        corner, corner_inverse = eigen_root(own - lower @ lower.mT, rounding)
         (n, r), (m, s) = self.factor.shape, corner.shape
         zero = self.factor.new_zeros
         top = torch.cat([self.factor, zero(n, s)], 1)

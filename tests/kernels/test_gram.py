@@ -6,6 +6,7 @@ import torch
 from algocapture.kernels import InfiniteFullyConnected, InfiniteTransformer
 from algocapture.kernels.encode import encode
 from algocapture.kernels.gram import ExactGram, GrowingGram
+from algocapture.kernels.roots import GrowingRoot, eigen_root
 from algocapture.rng import Seed
 
 
@@ -104,3 +105,37 @@ def test_encoded_tokens_have_the_covariance_promised():
         encode(tokens, 3)
     with pytest.raises(ValueError, match="length_scale = 0"):
         encode(tokens, 5, length_scale=0)
+
+
+@pytest.mark.parametrize("rank", [3, 9])
+def test_a_grown_root_is_a_root_of_the_whole_covariance(rank):
+    """Grown twice, of full and of low rank; the old rows keep every bit."""
+    tokens = draw(9, rank, seed=6)
+    sigma = tokens @ tokens.T
+    root = GrowingRoot.of(sigma[:4, :4])
+    for n, m in ((4, 7), (7, 9)):
+        grown = root.grow(sigma[n:m, :n], sigma[n:m, n:m])
+        assert torch.equal(grown.factor[:n, : root.factor.shape[1]], root.factor)
+        root = grown
+        torch.testing.assert_close(root.factor @ root.factor.T, sigma[:m, :m])
+        torch.testing.assert_close(root.factor @ root.inverse @ root.factor, root.factor)
+
+
+def test_roots_of_nothing_are_zero():
+    for shape in ((3, 3), (2, 3, 3)):
+        factor, inverse = eigen_root(torch.zeros(shape, dtype=torch.float64))
+        assert not factor.any()
+        assert not inverse.any()
+
+
+def test_repeated_inputs_leave_a_gram_finite():
+    """Appended twice and asked about: what is new in a repetition is rounding alone."""
+    kernel = InfiniteTransformer(2, "relu", 1.7, 0.2, readout="last")
+    gram = grown(kernel, "ntk", [INPUTS[:2], INPUTS[:2], INPUTS[1:3]], samples=64)
+    matrices = gram.matrix()
+    assert torch.isfinite(matrices).all()
+    torch.testing.assert_close(matrices[:, 2:4], matrices[:, :2], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(matrices[:, 4], matrices[:, 1], rtol=1e-6, atol=1e-6)
+    rows, own = gram.cross(INPUTS[:1])
+    torch.testing.assert_close(rows[:, 0], matrices[:, 0], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(own[:, 0], matrices[:, 0, 0], rtol=1e-6, atol=1e-6)
