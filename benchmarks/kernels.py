@@ -70,7 +70,7 @@ def fcn(device: torch.device) -> None:
         synchronised(kernel.kernels(x, y)["ntk"])
 
     # On a busy machine a second thread waits for its core at the end of every operation.
-    seconds = interleaved({str(n): lambda n=n: both(n) for n in sorted({1, every})})
+    seconds = interleaved({str(n): lambda n=n: both(n) for n in sorted({1, every})}, 30)
     torch.set_num_threads(every)
     for threads, taken in seconds.items():
         print(f"  algocapture {taken * 1e3:.2f} ms, threads: {threads}")

@@ -66,7 +66,9 @@ def correlation(c: Tensor, q1: Tensor, q2: Tensor) -> Tensor:
 def _sine_angle(cosine: Tensor) -> tuple[Tensor, Tensor]:
     """sin and angle of a cosine in [-1, 1], with finite gradients (0) at its ends."""
     if not cosine.requires_grad:
-        return ((1 - cosine) * (1 + cosine)).sqrt_(), torch.arccos(cosine)
+        # The angle of this very sine: the dual is of third order in both, and errors cancel.
+        sine = torch.addcmul(cosine.new_ones(()), cosine, cosine, value=-1).sqrt_()
+        return sine, torch.atan2(sine, cosine)
     inside = cosine.abs() < 1
     safe = torch.where(inside, cosine, torch.zeros_like(cosine))
     sine = torch.where(inside, ((1 - safe) * (1 + safe)).sqrt(), torch.zeros_like(cosine))
@@ -77,7 +79,7 @@ def _sine_angle(cosine: Tensor) -> tuple[Tensor, Tensor]:
 def _relu_both(c: Tensor, q1: Tensor, q2: Tensor) -> tuple[Tensor, Tensor]:
     cosine = correlation(c, q1, q2)
     sine, angle = _sine_angle(cosine)
-    slope = 0.5 - angle / (2 * math.pi)
+    slope = torch.rsub(angle, 0.5, alpha=0.5 / math.pi)
     part = torch.addcmul(sine, cosine, slope, value=2 * math.pi)
     return part * (_sqrt(q1) / (2 * math.pi)) * _sqrt(q2), slope
 

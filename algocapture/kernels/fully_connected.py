@@ -85,4 +85,5 @@ class InfiniteFullyConnected:
         return k, theta if ntk else k
 
     def _affine(self, moment: Tensor) -> Tensor:
-        return self.bias_var + self.weight_var * moment
+        bias = torch.full((), self.bias_var, dtype=moment.dtype, device=moment.device)
+        return torch.add(bias, moment, alpha=self.weight_var)

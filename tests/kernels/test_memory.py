@@ -25,11 +25,13 @@ from algocapture.kernels.allocator import keep_freed_memory
 if {keep}:
     keep_freed_memory()
 x = torch.ones(2**18)
+faults = []
 for repeat in range(20):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     y = (x + x) * (x * x)
     del y
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+print(sorted(faults)[10])
 """
 
 
