@@ -152,6 +152,12 @@ class _Block:
         return cheaper_by_features(self.rank, self.of.length, self.left, others, self.of.ntk)
 
     @property
+    def covariance(self) -> bool:
+        """Is the covariance between all tokens made?"""
+        used = not self.features or (self.of.ntk and not self.one_row)
+        return used or self.of.features > self.tokens or self.of.sampler == "conditional"
+
+    @property
     def symmetric(self) -> bool:
         return not (self.one_row or self.last) or self.left == self.right == self.inputs
 
@@ -187,10 +193,10 @@ class _Block:
         own = 2 * (self.left + self.right) * q * t * t * mirrored  # variances of both sides
         if not self.of.ntk:
             return own + times_left + times_right
-        # Each trace: A (M * N), two inner products, mirrored unless symmetric, and the means' one.
-        lefts, rights, traces = 2 + mirrored, 4 + mirrored, 1
+        # Each trace: A (M * N), a product with A^T, mirrored unless symmetric, and the means' own.
+        lefts, rights, traces = 2 + mirrored, 2 + mirrored, 1
         if self.place:  # Theta' is another matrix: a second trace
-            lefts, rights, traces = lefts + 2 + 2 * mirrored, rights + 3 + mirrored, 2
+            lefts, rights, traces = lefts + 2 + 2 * mirrored, rights + 2 + mirrored, 2
         return own + lefts * times_left + rights * times_right + traces * 2 * both * q * q
 
     def _by_features(self) -> int:
@@ -204,7 +210,9 @@ class _Block:
     def fixed(self) -> int:
         """Products before the first draw: the covariance of the tokens, a sampler's roots."""
         t, s = self.of.length, min(self.rank, self.of.length)
-        tokens = 0 if self.place else 2 * self.tokens**2 * self.of.features
+        tokens = 0 if self.place or not self.covariance else 2 * self.tokens**2 * self.of.features
+        if self.features and self.of.ntk and self.one_row:
+            tokens += 2 * self.left * self.right * self.rank
         if self.of.sampler == "conditional":
             return tokens + 2 * t * t * s + 4 * t * s * s + 2 * s**3
         return tokens + (2 * self.inputs**2 * self.rank if self.by_row else 0)
@@ -222,8 +230,9 @@ class _Block:
         covariance, NTK from block 2 on, root."""
         t, n = self.of.length, self.tokens
         each = itemsize * workspace(self.inputs, t, self.rank, self.features, self.of.ntk)
-        portion = each * max(1, min(self.of.draws, budget // each))
-        state = n * n * (1 + (self.of.ntk and self.place > 0)) + n * self.rank
+        portion = each * max(1, min(self.of.draws // self.of.runs, budget // each))
+        covariances = self.covariance or self.place > 0
+        state = n * n * (covariances + (self.of.ntk and self.place > 0)) + n * self.rank
         return portion + itemsize * state
 
 

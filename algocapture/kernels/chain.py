@@ -61,12 +61,12 @@ class State:
 
     root: Float[Tensor, "G P T r"]
     wants_ntk: bool
-    behind: tuple[Covariance, Covariance | None] | None = None  # None: block 1, both F F^T
+    held: tuple[Covariance, Covariance | None] | None = None  # None: both are F F^T
 
     @cached_property
     def nngp(self) -> Covariance:
-        if self.behind is not None:
-            return self.behind[0]
+        if self.held is not None:
+            return self.held[0]
         flat = self.root.flatten(1, 2)
         return (
             (flat @ flat.mT).unflatten(2, self.root.shape[1:3]).unflatten(1, self.root.shape[1:3])
@@ -74,9 +74,14 @@ class State:
 
     @property
     def ntk(self) -> Covariance | None:
-        if self.behind is not None:
-            return self.behind[1]
+        if self.held is not None:
+            return self.held[1]
         return self.nngp if self.wants_ntk else None
+
+    @property
+    def one_covariance(self) -> bool:
+        """No other matrix than the covariance: block 1, or the NTK is not asked for."""
+        return self.held is None or self.held[1] is None or self.held[1] is self.held[0]
 
     def own(self, side: slice) -> Float[Tensor, "G P T T"]:
         """Each input's own covariance."""
@@ -87,7 +92,9 @@ class State:
         """Block 1: the tokens are a root of their covariance, and the NTK equals it."""
         _, inputs, tokens, features = stack.root.shape
         state = cls(stack.root, ntk)
-        return cls(_root(state.nngp), ntk) if features > inputs * tokens else state
+        if features <= inputs * tokens:
+            return state
+        return cls(_root(state.nngp), ntk, (state.nngp, state.ntk))
 
 
 def _root(sigma: Covariance) -> Float[Tensor, "G P T r"]:
@@ -178,8 +185,8 @@ class Chain:
         sides = (state.root[:, left], state.root[:, right])
         inputs, tokens, rank = sides[0].shape[1:]
         others = 0 if same else sides[1].shape[1]
-        first = state.behind is None or not state.wants_ntk
-        if first and cheaper_by_features(rank, tokens, inputs, others, state.wants_ntk):
+        cheaper = cheaper_by_features(rank, tokens, inputs, others, state.wants_ntk)
+        if cheaper and state.one_covariance:
             rows = None
             if state.wants_ntk and last_row:
                 one, two = (last_rows(state.root, stack)[:, side, 0] for side in (left, right))

@@ -46,6 +46,7 @@ CASES = [
     for depth, readout in ((1, "tokens"), (1, "last"), (2, "mean"), (2, "last"))
     for sampler in ("shared", "row", "pair", "conditional", "keys")
     for others in (None, 2)
+    if sampler != "row" or readout == "last"
 ]
 
 
@@ -85,7 +86,7 @@ def test_kernel_memory_is_bounded_by_its_formula(
     depth: int, sampler: str, kinds: tuple[str, ...]
 ) -> None:
     """Twice the formula holds whatever is alive; for a Gram of all tokens half of it is used."""
-    kernel, memory = replace(BASE, depth=depth), 2**20
+    kernel, memory = replace(BASE, depth=depth), 2**22
     for inputs, length, features, draws in ((4, 32, 64, 16), (2, 64, 128, 8)):
         x = torch.randn(inputs, length, features, generator=rng())
         made = []
