@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from algocapture.launch import DONE, Launcher, Processes, Unit
+from algocapture.launch import DONE, Launcher, Outcome, Processes, Unit
 
 BUSY = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"
 CHILD = "import sys; from benchmarks.launchers import peak; peak(sys.argv[1], int(sys.argv[2]))"
@@ -32,13 +32,18 @@ def units(number: int, command: tuple[str, ...]) -> Iterator[Unit]:
     return (Unit(f"unit-{i:05d}", lambda emit: DONE, command) for i in range(number))
 
 
+def check(outcomes: list[Outcome]) -> None:
+    failed = [outcome for outcome in outcomes if outcome.code != DONE]
+    assert not failed, f"{len(failed)} units failed, the first: {failed[0]}"
+
+
 def overhead(name: str, number: int, seconds: float = 1.0) -> float:
     """Seconds for so many units that keep a core busy, start and end included."""
     command = (sys.executable, "-c", BUSY.format(seconds))
     begun = time.monotonic()
     outcomes = launcher(name).run(units(number, command))
     took = time.monotonic() - begun
-    assert all(outcome.code == DONE for outcome in outcomes)
+    check(outcomes)
     ideal = number * seconds / 2
     print(f"{name:10} {took:7.1f} s for {number} units of {seconds:g} s, ideal {ideal:.0f} s")
     return took
@@ -54,7 +59,7 @@ def peak(name: str, count: int) -> None:
     """In a process of its own: peak resident memory after `count` units that do nothing."""
     begun = time.monotonic()
     outcomes = launcher(name).run(units(count, ("true",)))
-    assert all(outcome.code == DONE for outcome in outcomes)
+    check(outcomes)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{name:10} {count:6} units: peak {most:6.1f} MB, {time.monotonic() - begun:6.1f} s")
 

@@ -48,10 +48,14 @@ class Published:
     _chain: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # commit, checkpoint
 
     def __post_init__(self) -> None:
+        if "://" not in self.url:
+            raise StoreError(f"{self.url!r} is no URL: write s3://bucket/run or file:///folder/run")
         try:
             self.fs, self.root = fsspec.core.url_to_fs(self.url)
         except (ImportError, ValueError) as error:
-            raise StoreError(f"--publish {self.url!r}: {error}") from error
+            raise StoreError(f"URL {self.url!r}: {error}") from error
+        if "file" in self.fs.protocol:  # the same folder for every worker, wherever it stands
+            self.url = f"file://{self.root}"
 
     # --- the run
 

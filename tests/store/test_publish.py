@@ -87,6 +87,10 @@ def test_another_run_at_the_url_is_refused(url: str, tmp_path: Path) -> None:
     assert Published(url).config() == before
     with pytest.raises(StoreError, match="no published run"):
         fetch(f"{url}-none", tmp_path / "c", print)
+    for bad in ("store/run", "/store/run", "run"):
+        with pytest.raises(StoreError, match="is no URL"):
+            Published(bad)
+    assert Published("file://store/run").url == f"file://{Path.cwd()}/store/run"
     with pytest.raises(StoreError, match="Protocol not known: nothing"):
         drive(EXPERIMENT, tmp_path / "d", Inline(), publish="nothing://x")
 
