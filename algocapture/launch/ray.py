@@ -191,10 +191,11 @@ def _connected(address: str | None) -> Iterator[None]:
         try:
             knock(address)
             ray.init(**_options(address))
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             first = str(error).strip().partition("\n")[0]
             raise ValueError(
-                f"address = {address!r}: no Ray cluster answers: {first}"
+                f"address = {address!r}: no Ray cluster answers: {first} (if it asks for a token: "
+                "RAY_AUTH_MODE=token and its RAY_AUTH_TOKEN must be set here too)"
                 if address is not None
                 else f"a local Ray cluster does not start: {first}"
             ) from error

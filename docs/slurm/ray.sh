@@ -14,6 +14,11 @@ recipe=$1
 folder=$2
 shift 2
 
+# Others have accounts on these nodes too: only who knows this job's token may use its cluster.
+export RAY_AUTH_MODE=token
+RAY_AUTH_TOKEN=$(od -vAn -N32 -tx1 /dev/urandom | tr -d ' \n')
+export RAY_AUTH_TOKEN
+
 # A Ray cluster inside the allocation: the head on the first node, a worker on each of the others.
 port=${RAY_PORT:-6379}
 nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,8 +47,13 @@ ENDS = """
 
 
 @pytest.fixture(autouse=True)
-def _at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ray does not wait for the processes that it ended: their handles are collected here."""
     monkeypatch.chdir(ROOT)
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def raylets() -> list[int]:
@@ -164,7 +171,6 @@ def results(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # of ray.cluster_utils
 def test_results_are_the_same_bytes_on_one_node_and_two(two_nodes: Any, tmp_path: Path) -> None:
     """Also of a sweep, and when a store is all that the nodes have in common."""
     there = Ray(address=two_nodes.address)
@@ -186,7 +192,6 @@ def test_results_are_the_same_bytes_on_one_node_and_two(two_nodes: Any, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_lost_node_costs_nothing(two_nodes: Any, tmp_path: Path) -> None:
     """Its units run again on the other one, which waits until the dead holder's lock stands
     still; then they continue from what was published."""
