@@ -30,6 +30,15 @@ from algocapture.rng import Seed
 from algocapture.stats.findings import Findings, Row
 
 
+def check_sizes(name: str, values: Any, least: int, count: int = 1) -> None:
+    """A field that lists sizes: integers, enough of them different for what is fitted."""
+    whole = all(isinstance(v, int) and not isinstance(v, bool) and v >= least for v in values)
+    if not whole or len(set(values)) < count:
+        raise ValueError(
+            f"{name} must hold at least {count} different integers >= {least}, got {values!r}"
+        )
+
+
 @dataclass(frozen=True)
 class Study(ABC):
     """All fields are the study's identity: another value is another study, in another folder."""

@@ -12,7 +12,7 @@ from algocapture.complexity.schemes import SCHEMES, Scheme
 from algocapture.config import register
 from algocapture.stats.findings import Chart, Findings, Row
 from algocapture.stats.power import Exponent, power_law
-from algocapture.studies.base import Study
+from algocapture.studies.base import Study, check_sizes
 from algocapture.tasks import (
     GrammarRecognition,
     Induction,
@@ -56,8 +56,9 @@ class Epths(Study):
         if not all(0 < delta < 1 for delta in self.deltas):
             raise ValueError(f"deltas must lie in (0, 1), got {self.deltas!r}")
         for kind in ("sequence", "graph", "grammar", "sparse"):
-            if len(set(getattr(self, kind))) < 3:
-                raise ValueError(f"{kind} = {getattr(self, kind)!r}: an exponent needs 3 sizes")
+            group = "grammar" if kind == "sparse" else kind
+            least = max(task.spec.smallest for task, of in TASKS.values() if of == group)
+            check_sizes(kind, getattr(self, kind), least, 3)
 
     def parts(self) -> tuple[str, ...]:
         return (*map(part_of, SCHEMES), AMBIGUITY)

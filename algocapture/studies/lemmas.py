@@ -12,7 +12,7 @@ from torch import Tensor
 from algocapture.complexity import lemmas
 from algocapture.config import register
 from algocapture.stats.findings import Findings, Row
-from algocapture.studies.base import Study
+from algocapture.studies.base import Study, check_sizes
 from algocapture.types import torch_generator
 
 Objective = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -47,6 +47,7 @@ class Lemmas(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_sizes("tokens", self.tokens, 2)
         for name in ("starts", "steps", "trials"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}")

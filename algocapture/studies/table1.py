@@ -10,7 +10,7 @@ from algocapture.config import register
 from algocapture.stats.findings import Chart, Findings, Row
 from algocapture.stats.power import Exponent, power_law
 from algocapture.studies import costs, errors
-from algocapture.studies.base import Study
+from algocapture.studies.base import Study, check_sizes
 
 PARTS = ("forward-counts", "forward-times", "kernel-costs", "error-draws", "error-points",
          "error-length", "error-depth", "coefficients")  # fmt: skip
@@ -25,7 +25,7 @@ class Table1(Study):
 
     lengths: tuple[int, ...] = (256, 1024, 4096, 8192, 16384, 32768, 65536)  # counted, no data
     timed_lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096)
-    kernel_lengths: tuple[int, ...] = (8, 16, 32, 64, 128)
+    kernel_lengths: tuple[int, ...] = (8, 16, 32, 64)
     points: tuple[int, ...] = (4, 8, 16, 32, 64)
     draws: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
     depths: tuple[int, ...] = (1, 2, 3, 4)
@@ -35,8 +35,8 @@ class Table1(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("lengths", "timed_lengths", "kernel_lengths", "points", "draws"):
-            if len(set(getattr(self, name))) < 3:
-                raise ValueError(f"{name} = {getattr(self, name)!r}: an exponent needs 3 values")
+            check_sizes(name, getattr(self, name), 16 if name == "draws" else 1, 3)
+        check_sizes("depths", self.depths, 1)
         if self.repeats < 3:
             raise ValueError(f"repeats must be >= 3, got {self.repeats!r}")
         if self.ridge <= 0:
@@ -118,7 +118,8 @@ def _forward(rows: Mapping[str, list[Row]]) -> list[Exponent]:
     found = []
     for name, model in costs.MODELS.items():
         held = _pick(rows["forward-counts"], model=name)
-        bound = [r for r in _pick(held, axis="T") if r["T"] >= ATTENTION_BOUND * model.width]
+        every = _pick(held, axis="T")
+        bound = [r for r in every if r["T"] >= ATTENTION_BOUND * model.width]
         found.append(
             _law(bound, "T", "products", f"forward, {name}: FLOPs in T, T >= {bound[0]['T']}",
                  theory="2 (Table 1)", bar=SQUARE)

@@ -76,7 +76,7 @@ def test_arguments() -> None:
         truncated(find("linear scan"), Induction(), 8, 4, rng(), mean=3.0, delta=0)
     with pytest.raises(ValueError, match="instances must be >= 2"):
         Epths(instances=1)
-    with pytest.raises(ValueError, match="graph = "):
+    with pytest.raises(ValueError, match="graph must hold at least 3"):
         Epths(graph=(4, 8))
     with pytest.raises(ValueError, match="deltas must lie"):
         Epths(deltas=(0.1, 1.0))

@@ -56,7 +56,7 @@ def test_a_search_finds_what_is_attained_and_no_more() -> None:
 
 
 def test_arguments_of_table1() -> None:
-    with pytest.raises(ValueError, match="draws = "):
+    with pytest.raises(ValueError, match="draws must hold at least 3"):
         Table1(draws=(2, 4))
     with pytest.raises(ValueError, match="repeats must be >= 3"):
         Table1(repeats=1)
