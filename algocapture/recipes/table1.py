@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from algocapture.studies.table1 import Table1
 
-COST = {"cpu": "1 core, 6 min, 2 GB"}
+COST = {"cpu": "1 core, 6 min, 2 GB (estimate)"}
 
 
 def study() -> Table1:
