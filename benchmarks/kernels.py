@@ -87,8 +87,9 @@ def fcn(device: torch.device) -> None:
     if theirs:
         print(
             f"  neural-tangents (jitted) {theirs['seconds'] * 1e3:.2f} ms, "
-            f"{theirs['cpu'] * 1e3:.2f} of CPU: ratio {theirs['seconds'] / min(wall.values()):.2f}, of processor time "
-            f"{theirs['cpu'] / min(cpu.values()):.2f}"
+            f"{theirs['cpu'] * 1e3:.2f} of CPU: "
+            f"ratio {theirs['seconds'] / min(wall.values()):.2f}, "
+            f"of processor time {theirs['cpu'] / min(cpu.values()):.2f}"
         )
 
 
