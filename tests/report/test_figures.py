@@ -162,9 +162,10 @@ def test_nothing_of_an_exponent_is_cut_off(tmp_path: Path) -> None:
     assert all(low < row["low"] < row["high"] < high for row in rows.exponent_rows(wide))
 
 
-def test_the_relative_cost_begins_at_one(summary: Summary) -> None:
+def test_the_relative_cost_begins_at_one(tmp_path: Path) -> None:
     """Even where P0 is known only between two looks: it is what is divided by."""
-    ax = figure_curve([summary]).axes[0]
+    curve = Curve([50, 60, 72], [9000, 9512, 10024], spent_low=[8500, 9256, 9768])
+    ax = figure_curve([summary_of(tmp_path / "run", [curve])]).axes[0]
     ends = [path.vertices[:, 1] for bars in ax.collections for path in bars.get_paths()]
     assert min(end.min() for end in ends) >= 1
 
