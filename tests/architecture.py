@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-BASE = {"rng", "ledger", "config"}
+BASE = {"rng", "ledger", "config", "elsewhere"}
 NOUNS = BASE | {"types"}
 OUTPUT = {"stats", "store", "launch", "report"}
 
@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rng": set(),
     "ledger": set(),
     "config": set(),
+    "elsewhere": set(),
     "types": BASE,
     "tasks": NOUNS,
     "models": NOUNS,
@@ -292,10 +293,19 @@ def inits(sources: Sources) -> list[str]:
     for path, tree in sources.package.items():
         if path.split("/")[-1] != "__init__.py":
             continue
-        for node in tree.body:
+        for node in _outside(tree):
             docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             names = {t.id for t in getattr(node, "targets", []) if isinstance(t, ast.Name)}
             listing = bool(names) and names <= {"__all__", "__version__"}
             if not (docstring or listing or isinstance(node, ast.Import | ast.ImportFrom)):
                 found.append(f"{path}:{node.lineno}: an __init__ only re-exports")
     return found
+
+
+def _outside(tree: ast.Module) -> list[ast.stmt]:
+    """A file's statements, with those of `with elsewhere():` as if it were not there."""
+    plain: list[ast.stmt] = []
+    for node in tree.body:
+        apart = isinstance(node, ast.With) and ast.unparse(node.items[0]) == "elsewhere()"
+        plain += node.body if isinstance(node, ast.With) and apart else [node]
+    return plain

@@ -66,15 +66,26 @@ def in_child(
     work: Work, folder: Path, fault: files.Fault | None = None, kill_after: float | None = None
 ) -> int:
     """Exit code of a forked child that does the work; negative if it was killed."""
+    child = start_child(work, folder, fault)
+    if kill_after is not None:
+        time.sleep(kill_after)
+        os.kill(child, signal.SIGKILL)
+    return end_of(child)
+
+
+def start_child(work: Work, folder: Path, fault: files.Fault | None = None) -> int:
+    """The pid of a forked child that does the work."""
     sys.stderr.flush()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 warns: threads of torch
         child = os.fork()
     if child == 0:
         os._exit(_do(work, folder, fault))
-    if kill_after is not None:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
+    return child
+
+
+def end_of(child: int) -> int:
+    """Wait for a child; its exit code, negative if it was killed."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

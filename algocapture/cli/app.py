@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 
 import algocapture
 from algocapture.cli.completion import Light, verbs
+from algocapture.cli.text import echo
 from algocapture.config import nearest
 
 # Verb -> its line in --help, kept here so that --help imports no verb.
@@ -125,6 +126,8 @@ def main(args: list[str] | None = None) -> Any:
         fail(str(error), 2)
     except OSError as error:
         fail(str(error), 1)
+    except RecursionError:
+        fail("what was read is nested too deeply", 2)
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
@@ -140,5 +143,5 @@ def lacks_memory(error: Exception) -> bool:
 
 
 def fail(message: str, status: int) -> None:
-    click.echo(f"Error: {message}", err=True)
+    echo(f"Error: {message}", err=True)
     sys.exit(status)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from algocapture.cli.output import console, print_json
+from algocapture.cli.text import echo
 from algocapture.complexity.bounds import (
     BOUNDS,
     FACTS,
@@ -54,18 +55,18 @@ def _every_task(as_json: bool) -> None:
         })  # fmt: skip
         return
     for bound in BOUNDS:
-        click.echo(f"{bound.name}: what is captured has {bound.law}; {bound.regime}.")
-        click.echo(f"  Rests on {bound.rests_on}.")
-    click.echo("")
+        echo(f"{bound.name}: what is captured has {bound.law}; {bound.regime}.")
+        echo(f"  Rests on {bound.rests_on}.")
+    echo("")
     shown = Table("task", *(bound.name for bound in BOUNDS), "solved in", box=None)
     for task, held in standings.items():
         shown.add_row(Text(task, "bold"), *(s.outcome for s in held), Text(_solved(task)))
     console().print(shown)
-    click.echo("\nOnly a lower bound can forbid; what is allowed need not be captured.")
+    echo("\nOnly a lower bound can forbid; what is allowed need not be captured.")
     for task, held in standings.items():
         for s in held:
             if s.outcome != "allowed":
-                click.echo(f"{task}, {s.bound.name}: {s.outcome}, since {s.reason}.")
+                echo(f"{task}, {s.bound.name}: {s.outcome}, since {s.reason}.")
 
 
 def _solved(task: str) -> str:
@@ -131,18 +132,16 @@ def _no_transformer(learner: dict[str, Any]) -> str | None:
 
 
 def _print_run(run: dict[str, Any]) -> None:
-    click.echo(f"{run['folder']}: {run['task']}")
+    echo(f"{run['folder']}: {run['task']}")
     for held in run["standings"]:
-        click.echo(f"  {held['bound']['name']}, {held['law']}: {held['outcome']}; {held['reason']}")
+        echo(f"  {held['bound']['name']}, {held['law']}: {held['outcome']}; {held['reason']}")
     if run["verdict"] is None:
-        click.echo(f"  No verdict: {run['reason']}")
+        echo(f"  No verdict: {run['reason']}")
         return
-    click.echo(f"  {run['sentence']}")
+    echo(f"  {run['sentence']}")
     for name in ("kernel estimate", "forward pass"):
         low, high = run["adapted"][name]
         with_gamma = f" (gamma = {run['adapted']['gamma']:g})" if name == "forward pass" else ""
-        click.echo(
-            f"  At such an exponent the {name} bounds T^{low:.2f} to T^{high:.2f}{with_gamma}."
-        )
+        echo(f"  At such an exponent the {name} bounds T^{low:.2f} to T^{high:.2f}{with_gamma}.")
     for remark in run["remarks"]:
-        click.echo(f"  note: {remark}")
+        echo(f"  note: {remark}")

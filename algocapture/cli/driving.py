@@ -8,11 +8,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import click
-from rich.console import Console
-
 from algocapture.cli.launching import Asked
+from algocapture.cli.output import Plain
 from algocapture.cli.progress import Progress
+from algocapture.cli.text import echo
 from algocapture.cli.verdict import conclude
 from algocapture.experiment import Experiment, Recipe, Sink, UnitsFailed, drive
 from algocapture.launch import DONE, FAILED, INTERRUPTED
@@ -32,7 +31,7 @@ def go(
     sinks: tuple[str, ...] = (),
 ) -> int:
     """Run, show, judge; the exit code."""
-    console = Console(stderr=True, highlight=False)
+    console = Plain(stderr=True)
     launcher = asked.choose(experiment.units(), {experiment.device})
     with ExitStack() as stack:
         progress = stack.enter_context(Progress(experiment, console, quiet))
@@ -50,11 +49,11 @@ def go(
                 time_limit=time_limit, publish=asked.publish,
             )  # fmt: skip
         except UnitsFailed as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             return FAILED
     if not complete:
         again = _again(out, recipe, asked)
-        click.echo(f"Stopped; everything is kept. Continue with:\n  {again}", err=True)
+        echo(f"Stopped; everything is kept. Continue with:\n  {again}", err=True)
         return INTERRUPTED
     summary = summarise(out)
     if is_pac(summary):
@@ -63,7 +62,7 @@ def go(
     draw(summary, as_json)
     _, reason = summary.judged
     if reason:  # the work is done, and too little for a verdict, as with one seed
-        click.echo(f"No verdict: {reason}", err=True)
+        echo(f"No verdict: {reason}", err=True)
     else:
         conclude(summary, as_json)
     return DONE
@@ -73,9 +72,9 @@ def draw(summary: Summary, as_json: bool) -> None:
     """Write the run's page. That it cannot be written takes nothing from the result."""
     try:
         page = write_page([summary], summary.path / PAGE)
-        click.echo(f"page: {page}", err=as_json)
+        echo(f"page: {page}", err=as_json)
     except StoreError as error:
-        click.echo(f"no page: {error}", err=True)
+        echo(f"no page: {error}", err=True)
 
 
 def announce(plan: dict[str, Any]) -> str:

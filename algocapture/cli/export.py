@@ -8,6 +8,7 @@ import click
 
 from algocapture.cli.loading import of_run
 from algocapture.cli.output import print_json
+from algocapture.cli.text import echo
 from algocapture.experiment import export_model
 from algocapture.store import RunFolder
 
@@ -35,4 +36,4 @@ def export(
     if as_json:
         print_json(body)
         return
-    click.echo(f"{out}: error {body['error']['error']:.4f} at T = {size}")
+    echo(f"{out}: error {body['error']['error']:.4f} at T = {size}")

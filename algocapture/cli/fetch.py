@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from algocapture.cli.text import echo
 from algocapture.experiment.publishing import fetch as fetch_run
 
 
@@ -17,5 +18,5 @@ def fetch(url: str, folder: Path) -> None:
 
     Every object's hash is checked. `resume FOLDER --publish URL` continues an unfinished run.
     """
-    finished = fetch_run(url, folder, lambda line: click.echo(line, err=True))
-    click.echo(f"{folder}: {'finished' if finished else 'not finished'}")
+    finished = fetch_run(url, folder, lambda line: echo(line, err=True))
+    echo(f"{folder}: {'finished' if finished else 'not finished'}")

@@ -9,19 +9,20 @@ from typing import Any
 import click
 import numpy as np
 import torch
-from rich.console import Console
 from rich.progress import Progress
 
 from algocapture.cli.launching import Asked, launching
-from algocapture.cli.output import print_json
+from algocapture.cli.output import Plain, print_json
+from algocapture.cli.text import echo
 from algocapture.cli.tiling import Tiles, assemble, compute, enter
 from algocapture.config import ConfigError, digest, to_json
 from algocapture.experiment import UnitsFailed
 from algocapture.kernels import InfiniteTransformer
 from algocapture.kernels.tile import parts_bytes
 from algocapture.launch import DONE, FAILED, INTERRUPTED
+from algocapture.store.arrays import read_npy
 
-TILE = (sys.executable, "-m", "algocapture", "tile")  # the command of a worker
+TILE = (sys.executable, "-P", "-m", "algocapture", "tile")  # the command of a worker
 MEMORY = 2**32  # bytes that a tile's parts may take
 NPY = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -101,7 +102,7 @@ def _go(held: Tiles, out: Path, asked: Asked, as_json: bool) -> int:
     if asked.publish is not None:
         raise ConfigError(f"--publish {asked.publish}: a Gram's tiles are kept beside OUT alone")
     launcher = asked.choose(len(held.work), {"cpu"}, several="inline")
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=Plain(stderr=True), transient=True) as progress:
         bar = progress.add_task("tiles", total=None)
 
         def watch(unit: str, event: dict[str, Any]) -> None:
@@ -111,10 +112,10 @@ def _go(held: Tiles, out: Path, asked: Asked, as_json: bool) -> int:
         try:
             number = compute(held, launcher, TILE, watch)
         except UnitsFailed as error:
-            click.echo(f"Error: {error}", err=True)
+            echo(f"Error: {error}", err=True)
             return FAILED
     if number is None:
-        click.echo("Stopped; finished tiles are kept. The same command continues", err=True)
+        echo("Stopped; finished tiles are kept. The same command continues", err=True)
         return INTERRUPTED
     assemble(out, held, number)
     rows, columns = held.settings["shape"]
@@ -122,7 +123,7 @@ def _go(held: Tiles, out: Path, asked: Asked, as_json: bool) -> int:
     if as_json:
         print_json({"out": str(out), "kind": kind, "shape": [rows, columns]})
     else:
-        click.echo(f"{out}: {kind} of {rows} x {columns}")
+        echo(f"{out}: {kind} of {rows} x {columns}")
     return DONE
 
 
@@ -135,13 +136,8 @@ def _check_memory(tile: int, tokens: int, readout: str) -> None:
 
 
 def load(path: Path) -> torch.Tensor:
-    """An array without pickles, floating."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        raise click.UsageError(f"{path} is not a .npy array: {error}") from error
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise click.UsageError(f"{path} holds no array of numbers")
+    """An array, floating."""
+    array = read_npy(path)
     return torch.from_numpy(array if array.dtype == np.float32 else array.astype(np.float64))
 
 

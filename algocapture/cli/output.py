@@ -5,14 +5,26 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import click
 from rich.console import Console
+from rich.text import Text
+
+from algocapture.cli.text import echo, visible
+
+
+class Plain(Console):
+    """A console to which text is text: neither markup nor orders to the terminal."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False)
+
+    def render_str(self, text: str, **kwargs: Any) -> Text:
+        return super().render_str(visible(text), **kwargs)
 
 
 def console() -> Console:
-    """Standard output; no colour in a pipe or under NO_COLOR; text is text, never markup."""
-    return Console(highlight=False, markup=False)
+    """Standard output; no colour in a pipe or under NO_COLOR."""
+    return Plain()
 
 
 def print_json(data: Any) -> None:
-    click.echo(json.dumps(data, indent=2, allow_nan=False))
+    echo(json.dumps(data, indent=2, allow_nan=False))

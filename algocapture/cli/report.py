@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from algocapture.cli.output import print_json
+from algocapture.cli.text import echo
 from algocapture.report import (
     PAGE,
     Summary,
@@ -54,12 +55,12 @@ def report(
         out = folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
     page = write_page(summaries, out, axes)
     if not as_json:
-        click.echo(f"page: {page}")
+        echo(f"page: {page}")
     written = [] if figures is None else write_figures(summaries, figures, axes)
     if as_json:
         print_json({"page": str(page), "files": [str(file) for file in written]})
     elif written:
-        click.echo(f"figures: {len(written)} files in {figures}")
+        echo(f"figures: {len(written)} files in {figures}")
 
 
 def _summaries(folder: Path) -> list[Summary]:

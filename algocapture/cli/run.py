@@ -15,6 +15,7 @@ from algocapture.cli.output import print_json
 from algocapture.cli.recipe_files import entry
 from algocapture.cli.studying import go_study, plan_study
 from algocapture.cli.sweeping import go_sweep
+from algocapture.cli.text import echo
 from algocapture.config import ConfigError, digest, to_json
 from algocapture.experiment import Experiment, Recipe, estimate
 
@@ -93,7 +94,7 @@ def _plan(loaded: Loaded, folders: dict[str, Path], as_json: bool) -> None:
         print_json(plans)
         return
     for plan in plans:
-        click.echo(announce(plan))
+        echo(announce(plan))
 
 
 def _one(experiment: Experiment, folder: Path, recipe: Recipe | None) -> dict[str, Any]:

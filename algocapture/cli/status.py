@@ -9,9 +9,11 @@ from typing import Any
 import click
 
 from algocapture.cli.output import print_json
+from algocapture.cli.text import echo
 from algocapture.store import RunFolder
 from algocapture.store.sweep import driver_of, read_progress, sweep_runs
 
+END_OF_CALENDARS = 2**37  # seconds: the year 6325
 COUNTS = ("units", "done", "running", "failed")
 
 
@@ -30,24 +32,24 @@ def status(folder: Path, as_json: bool) -> None:
     if run.is_study:
         _study(run, as_json)
         return
-    seeds = [_seed(run, seed) for seed in range(run.extension["seeds"])]
+    seeds = [_seed(run, seed) for seed in range(run.extension.get("seeds", 0))]
     finished = _finished(run, {})
     workers = run.workers()
     if as_json:
         body = {"folder": str(folder), "finished": finished, "seeds": seeds}
         print_json(body | {"workers": {str(unit): who for unit, who in workers.items()}})
         return
-    click.echo(f"{folder}: {'finished' if finished else 'not finished'}")
+    echo(f"{folder}: {'finished' if finished else 'not finished'}")
     for seed in seeds:
         if seed["stages"]:
-            click.echo(
+            echo(
                 f"  seed {seed['seed']}: {seed['stages']} stages, T = {seed['size']} "
                 f"{seed['outcome']}, P = {seed['spent']:,}"
             )
         else:
-            click.echo(f"  seed {seed['seed']}: no stage decided")
+            echo(f"  seed {seed['seed']}: no stage decided")
     for unit, who in workers.items():
-        click.echo(f"  unit {unit} is being worked on by {who}")
+        echo(f"  unit {unit} is being worked on by {who}")
 
 
 def _study(run: RunFolder, as_json: bool) -> None:
@@ -57,9 +59,9 @@ def _study(run: RunFolder, as_json: bool) -> None:
         print_json({"folder": str(run.path), "finished": finished, "parts": parts}
                    | {"measured": measured})  # fmt: skip
         return
-    click.echo(f"{run.path}: {len(measured)} of {len(parts)} parts are measured")
+    echo(f"{run.path}: {len(measured)} of {len(parts)} parts are measured")
     for name in parts:
-        click.echo(f"  {name}: {'measured' if name in measured else 'not measured'}")
+        echo(f"  {name}: {'measured' if name in measured else 'not measured'}")
 
 
 def _sweep(folder: Path, as_json: bool) -> None:
@@ -77,16 +79,16 @@ def _sweep(folder: Path, as_json: bool) -> None:
         print_json(body)
         return
     finished = sum(row["finished"] for row in runs.values())
-    click.echo(f"{folder}: {finished} of {len(runs)} runs are finished")
+    echo(f"{folder}: {finished} of {len(runs)} runs are finished")
     if held:
-        click.echo("  " + _counts(total) + _projected(body))
+        echo("  " + _counts(total) + _projected(body))
     if driver is None and finished < len(runs):
-        click.echo(f"  nobody works on it: `algocapture resume {folder}` continues")
+        echo(f"  nobody works on it: `algocapture resume {folder}` continues")
     for name, row in runs.items():
         counts = "" if "units" not in row else f" ({_counts(row)})"
-        click.echo(f"  {name}: {'finished' if row['finished'] else f'not finished{counts}'}")
+        echo(f"  {name}: {'finished' if row['finished'] else f'not finished{counts}'}")
     for one in held.get("failures", []):
-        click.echo(f"  failed: {one['unit']}: {one['last']}")
+        echo(f"  failed: {one['unit']}: {one['last']}")
 
 
 def _finished(run: RunFolder, counted: dict[str, Any]) -> bool:
@@ -109,7 +111,10 @@ def _projected(body: dict[str, Any]) -> str:
     share = f"; {body['share']:.0%} of the work"
     if body["driver"] is None or body["seconds_left"] is None:
         return share
-    end = time.strftime("%Y-%m-%d %H:%M", time.localtime(body["written"] + body["seconds_left"]))
+    seconds = body["written"] + body["seconds_left"]
+    if not 0 <= seconds < END_OF_CALENDARS:
+        return share
+    end = time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
     return f"{share}; at this pace it ends about {end}"
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-from rich.console import Console
-
 from algocapture.cli.launching import Asked
-from algocapture.cli.output import print_json
+from algocapture.cli.output import Plain, print_json
+from algocapture.cli.text import echo
 from algocapture.config import ConfigError, digest
 from algocapture.experiment import Recipe, UnitsFailed, conduct, stored_study
 from algocapture.experiment.measuring import rows_of
@@ -35,7 +33,7 @@ def go_study(
         )
     # Parts measure time: one after the other, unless asked.
     launcher = asked.choose(len(study.parts()), {study.device}, several="inline")
-    console = Console(stderr=True, highlight=False)
+    console = Plain(stderr=True)
 
     def note(line: str) -> None:
         if not quiet:
@@ -52,10 +50,10 @@ def go_study(
             study, out, launcher, recipe=recipe, watch=watch, notify=note, time_limit=time_limit,
         )  # fmt: skip
     except UnitsFailed as error:
-        click.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         return FAILED
     if not complete:
-        click.echo(f"Stopped; the measured parts are kept. Repeat the command for {out}", err=True)
+        echo(f"Stopped; the measured parts are kept. Repeat the command for {out}", err=True)
         return INTERRUPTED
     conclude_study(study, RunFolder(out), as_json)
     return DONE
@@ -70,10 +68,10 @@ def conclude_study(study: Study, run: RunFolder, as_json: bool) -> None:
     for e in findings.exponents:
         judged = {None: "", True: "; met", False: "; NOT met"}[e.met]
         theory = f" ({e.theory})" if e.theory else ""
-        click.echo(f"{e.what}: {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]{theory}{judged}")
+        echo(f"{e.what}: {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]{theory}{judged}")
     for line in findings.notes:
-        click.echo(line)
-    click.echo(f"page: {run.path / SUMMARY}")
+        echo(line)
+    echo(f"page: {run.path / SUMMARY}")
 
 
 def redraw(run: RunFolder, as_json: bool = False) -> None:
@@ -85,7 +83,7 @@ def redraw(run: RunFolder, as_json: bool = False) -> None:
     if as_json:
         print_json({"page": str(run.path / SUMMARY), "files": [str(file) for file in written]})
     else:
-        click.echo(f"{len(written)} files in {run.path}")
+        echo(f"{len(written)} files in {run.path}")
 
 
 def plan_study(study: Study, folder: Path, as_json: bool) -> None:
@@ -101,4 +99,4 @@ def plan_study(study: Study, folder: Path, as_json: bool) -> None:
         print_json([plan])
         return
     for key, value in plan.items():
-        click.echo(f"{key:9} {value}")
+        echo(f"{key:9} {value}")

@@ -6,12 +6,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import click
-from rich.console import Console
-
 from algocapture.cli.launching import Asked
-from algocapture.cli.output import print_json
+from algocapture.cli.output import Plain, print_json
 from algocapture.cli.progress import ending
+from algocapture.cli.text import echo
 from algocapture.experiment import Experiment, Recipe, Sink, Swept, sweep
 from algocapture.launch import DONE, FAILED, INTERRUPTED
 from algocapture.report import PAGE, summarise, summarise_sweep, write_page
@@ -35,7 +33,7 @@ def go_sweep(
     """Run them all, say how each ended; the exit code."""
     units = sum(experiment.units() for experiment in experiments.values())
     launcher = asked.choose(units, {experiment.device for experiment in experiments.values()})
-    console = Console(stderr=True, highlight=False)
+    console = Plain(stderr=True)
 
     def note(line: str) -> None:
         if not quiet:
@@ -95,17 +93,17 @@ def _concluded(out: Path, swept: Swept, as_json: bool) -> int:
         failed = [{"unit": o.name, "code": o.code} for o in swept.failed]
         print_json({"complete": verdicts, "left": swept.left, "failed": failed})
     total = len(swept.complete) + len(swept.left)
-    click.echo(f"{out}: {len(swept.complete)} of {total} runs are complete", err=as_json)
+    echo(f"{out}: {len(swept.complete)} of {total} runs are complete", err=as_json)
     for one in swept.failed[:SHOWN]:
-        click.echo(f"Error: {one.name} failed with exit code {one.code} after "
+        echo(f"Error: {one.name} failed with exit code {one.code} after "
                    f"{one.tries} tries\n{one.log.rstrip()}", err=True)  # fmt: skip
     if len(swept.failed) > SHOWN:
         more = len(swept.failed) - SHOWN
-        click.echo(f"{more} more failures: the logs are in each run's meta.json", err=True)
+        echo(f"{more} more failures: the logs are in each run's meta.json", err=True)
     if swept.failed:
         return FAILED
     if swept.left:
-        click.echo("Stopped; everything is kept. The same command continues", err=True)
+        echo("Stopped; everything is kept. The same command continues", err=True)
         return INTERRUPTED
     return DONE
 
@@ -115,6 +113,6 @@ def draw_sweep(out: Path, as_json: bool) -> None:
     try:
         summaries = [s for s in summarise_sweep(out) if not is_pac(s)]
         if summaries:
-            click.echo(f"page: {write_page(summaries, out / PAGE)}", err=as_json)
+            echo(f"page: {write_page(summaries, out / PAGE)}", err=as_json)
     except StoreError as error:
-        click.echo(f"no page: {error}", err=True)
+        echo(f"no page: {error}", err=True)

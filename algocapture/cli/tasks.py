@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from algocapture.cli.output import console, print_json
+from algocapture.cli.text import echo
 from algocapture.tasks.card import catalogue
 
 
@@ -19,7 +20,7 @@ def tasks(names: bool, as_json: bool) -> None:
     if as_json:
         print_json(entries)
     elif names:
-        click.echo("\n".join(entry["task"] for entry in entries))
+        echo("\n".join(entry["task"] for entry in entries))
     else:
         table = Table("task", "what is to be learnt", "fields and defaults", box=None)
         for entry in entries:

@@ -44,9 +44,10 @@ def tiles(rows: int, columns: int, tile: int, symmetric: bool) -> list[Place]:
 
 def enter(folder: Path, settings: Settings, arrays: dict[str, torch.Tensor]) -> None:
     """Begin or continue a folder of tiles; the inputs are copied into it."""
+    files.refuse_link(folder)
     held = folder / "settings.json"
     if held.exists():
-        if changes := difference(json.loads(held.read_text("utf-8")), settings):
+        if changes := difference(records.parse(files.read(held), held), settings):
             raise click.UsageError(
                 f"{folder} holds tiles of another Gram ({'; '.join(changes)}): remove it, or "
                 "choose another --out"
@@ -59,12 +60,17 @@ def enter(folder: Path, settings: Settings, arrays: dict[str, torch.Tensor]) -> 
     files.write_atomic(held, json.dumps(settings, indent=2).encode())
 
 
+def _settings(path: Path) -> Settings:
+    held: Settings = records.parse(files.read(path), path)
+    return held
+
+
 class Tiles:
     """A folder of tiles, as driver and workers see it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.settings: Settings = json.loads(files.read(folder / "settings.json"))
+        self.settings: Settings = _settings(folder / "settings.json")
         self.run = digest(self.settings)
         kernel = from_json(self.settings["kernel"])
         assert isinstance(kernel, InfiniteTransformer), "written by `enter`"

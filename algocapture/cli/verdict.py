@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from algocapture.cli.output import print_json
+from algocapture.cli.text import echo
 from algocapture.launch import DONE, FAILED
 from algocapture.report import Summary, summarise, summarise_sweep
 from algocapture.report.together import by_delta, is_pac, pac, pac_json, together
@@ -38,11 +39,11 @@ def verdict(folders: tuple[Path, ...], as_json: bool) -> int:
         print_json({"together": whole and whole.to_json(), "reason": reason, "runs": runs})
         return FAILED if any(map(_silent, summaries)) else DONE
     for summary in summaries:
-        click.echo(f"{summary.path}")
+        echo(f"{summary.path}")
         _conclude_or_why(summary)
-        click.echo("")
+        echo("")
     if whole is None:
-        click.echo(f"Not judged together: {reason}")
+        echo(f"Not judged together: {reason}")
     else:
         _print_whole(whole)
     return FAILED if any(map(_silent, summaries)) else DONE
@@ -59,16 +60,16 @@ def _sweep(folder: Path, as_json: bool) -> None:
         print_json({"runs": runs, "together": deltas})
         return
     for summary in summaries:
-        click.echo(f"{summary.path.name}: ", nl=False)
+        echo(f"{summary.path.name}: ", nl=False)
         _conclude_or_why(summary)
     for names, whole in named.items():
-        click.echo(f"\n{names}:")
+        echo(f"\n{names}:")
         _print_whole(whole)
 
 
 def _conclude_or_why(summary: Summary) -> None:
     if why := _silent(summary):
-        click.echo(f"No verdict: {why}")
+        echo(f"No verdict: {why}")
     else:
         conclude(summary, False)
 
@@ -87,14 +88,14 @@ def conclude(summary: Summary, as_json: bool) -> None:
         _print_pac(summary)
         return
     found = summary.verdict()
-    click.echo(found.sentence(summary.delta))
+    echo(found.sentence(summary.delta))
     _note_incomplete(summary)
     for line in found.beside():
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     for caveat in found.caveats:
-        click.echo(f"  note: {caveat}")
+        echo(f"  note: {caveat}")
     if found.advice:
-        click.echo(f"  advice: {found.advice}")
+        echo(f"  advice: {found.advice}")
 
 
 def to_json(summary: Summary) -> dict[str, object]:
@@ -118,29 +119,29 @@ def _whole(summaries: list[Summary]) -> tuple[Deltas | None, str]:
 
 
 def _print_whole(whole: Deltas) -> None:
-    click.echo(f"Together: {whole.sentence}")
+    echo(f"Together: {whole.sentence}")
     for row in whole.table():
-        click.echo(
+        echo(
             f"  delta = {row['delta']:g}: P0 {row['P0']:,.0f}, C0 {row['C0']:,.0f} samples, "
             f"exponent {row['exponent']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
         )
     powers = whole.to_json()["powers"].items()
     known = [f"{name} as delta^{-p + 0.0:.2f}" for name, p in powers if p is not None]
     if known:
-        click.echo(f"  between the extreme deltas: {', '.join(known)}".replace("^-0.00", "^0.00"))
+        echo(f"  between the extreme deltas: {', '.join(known)}".replace("^-0.00", "^0.00"))
 
 
 def _print_pac(summary: Summary) -> None:
     cost = summary.identity["protocol"]["cost"]
-    click.echo(
+    echo(
         f"At delta = {summary.delta:g}, adaptations of {cost:g} log(T/T0) samples; "
         "beta: how often one fails; alpha: the share of base models for which too many do."
     )
     for statement in pac(summary):
-        click.echo(f"  {statement.sentence()}")
+        echo(f"  {statement.sentence()}")
     _note_incomplete(summary)
 
 
 def _note_incomplete(summary: Summary) -> None:
     if not summary.complete:
-        click.echo("  note: the run is not complete; this is what its decided stages say")
+        echo("  note: the run is not complete; this is what its decided stages say")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from algocapture.cli.output import print_json
+from algocapture.cli.text import echo
 from algocapture.store import Verified
 from algocapture.store import verify as check
 from algocapture.store.sweep import sweep_runs
@@ -45,8 +46,8 @@ def _print(found: Verified, as_json: bool, within: str = "") -> None:
         print_json(to_json(found))
         return
     for problem in found.problems:
-        click.echo(f"{within}{problem.path}: {problem.message}")
+        echo(f"{within}{problem.path}: {problem.message}")
     state = "all whole" if found.ok else f"{len(found.problems)} problems"
-    click.echo(
+    echo(
         f"{within}{found.files} files whole, {found.stages} stages; result: {found.result}; {state}"
     )

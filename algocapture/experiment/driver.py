@@ -24,7 +24,9 @@ from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Outcome, Refus
 from algocapture.launch.base import Watch
 from algocapture.protocol.records import is_final
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.contents import META, need
 from algocapture.store.publish import Published
+from algocapture.store.shape import mismatch
 from algocapture.studies.base import Study
 
 
@@ -151,6 +153,8 @@ def _finished(run: RunFolder, experiment: Configuration, unit: int) -> bool:
     for seed in experiment.seeds_of(unit):
         try:
             records = run.stages(seed)
+            for record in records[-1:]:
+                need(record, "index", "outcome", "limit", "looks", "following", "flops")
         except StoreError as error:  # damaged or missing: the unit's checkpoint restores it
             run.notify(str(error))
             return False
@@ -179,7 +183,8 @@ def argv(
     place = str(run.path.absolute())
     if published is not None and not here:
         place = published.url
-    command = [sys.executable, "-m", "algocapture", "work", place, "--unit", str(unit)]
+    # -P: Python itself would look for every module in the current folder first.
+    command = [sys.executable, "-P", "-m", "algocapture", "work", place, "--unit", str(unit)]
     if published is not None and here:
         command += ["--publish", published.url]
     if recipe is not None:
@@ -197,7 +202,9 @@ def write_meta(
         "seconds": round(time.time() - begun, 1),
         "units": {o.name: _ended(o) for o in outcomes},
     }
-    run.write_meta({"sessions": [*run.read_meta().get("sessions", []), session]})
+    held = run.read_meta()
+    former = [] if mismatch(held, META) else held.get("sessions", [])
+    run.write_meta({"sessions": [*former, session]})
 
 
 def _ended(outcome: Outcome) -> dict[str, Any]:

@@ -31,7 +31,10 @@ def export_model(
     run = RunFolder(folder)
     held = experiment or stored_experiment(run)
     number = stage_number(run, seed, size)
-    look = run.stages(seed)[number]["looks"][-1]
+    looks = run.stages(seed)[number].get("looks")
+    if not looks or "error" not in looks[-1]:
+        raise StoreError(f"stage {number} of seed {seed} in {run.path} has no look")
+    look = looks[-1]
     config = training(held)
     body = {
         "model": to_json(config.model),

@@ -17,6 +17,7 @@ from algocapture.learners.sgd import SGD, SGDLearner
 from algocapture.learners.stacked import Stacked
 from algocapture.stats.sequential import confidence_interval
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.contents import need
 from algocapture.types import torch_generator
 
 CHUNK = 256  # instances evaluated at a time
@@ -91,18 +92,26 @@ def _row(
 
 
 def _largest(run: RunFolder, seed: int) -> int | None:
-    passed = [stage["size"] for stage in run.stages(seed) if stage["outcome"] == "passed"]
-    return max(passed, default=None)
+    return max(_passed(run, seed), default=None)
+
+
+def _passed(run: RunFolder, seed: int) -> dict[int, int]:
+    """The passed stages of a seed: size -> number."""
+    stages = run.stages(seed)
+    for stage in stages:
+        need(stage, "size", "outcome")
+    return {s["size"]: i for i, s in enumerate(stages) if s["outcome"] == "passed"}
 
 
 def stage_number(run: RunFolder, seed: int, size: int) -> int:
     """The passed stage of a seed at a size."""
     if seed not in run.seeds():
         raise ValueError(f"seed = {seed!r} is not of this run; seeds: {run.seeds()}")
-    sizes = [stage["size"] for stage in run.stages(seed) if stage["outcome"] == "passed"]
-    if size not in sizes:
+    passed = _passed(run, seed)
+    if size not in passed:
+        sizes = list(passed)
         raise ValueError(f"size = {size!r} is no passed stage of seed {seed}; passed: {sizes}")
-    return [stage["size"] for stage in run.stages(seed)].index(size)
+    return passed[size]
 
 
 def training(experiment: Experiment) -> SGD:

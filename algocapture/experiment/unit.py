@@ -68,8 +68,18 @@ class _Unit:
         self.records: Records = {seed: [] for seed in self.seeds}
         self.saved = time.monotonic()
         if (found := folder.restore()) is not None:
+            self._continue(found)
+
+    def _continue(self, found: Checkpoint) -> None:
+        """A checkpoint that is whole may still be none that this engine wrote."""
+        try:
             self.engine.load(dict(found.arrays), found.state)
-            self.records |= {seed: list(of) for seed, of in found.stages.items()}
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise StoreError(
+                f"the checkpoint of {self.folder.folder} is none of this experiment: {error}; "
+                "remove it, and the unit starts afresh"
+            ) from error
+        self.records |= {seed: list(of) for seed, of in found.stages.items()}
 
     def finish(self, stop: Callable[[], bool]) -> int:
         while events := self.engine.advance():

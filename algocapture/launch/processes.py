@@ -17,7 +17,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
+import algocapture
 from algocapture.launch.base import (
     DONE,
     FAILED,
@@ -32,6 +34,7 @@ from algocapture.launch.base import (
 )
 from algocapture.launch.worker import EVENTS
 
+SOURCE = Path(algocapture.__file__).resolve().parents[1]
 LOG_BYTES = 8_192  # the tail that is kept of what a worker prints
 LINE_BYTES = 1 << 20  # a longer event is dropped
 POLL = 0.1  # seconds between two looks at stop()
@@ -206,6 +209,9 @@ class _Pool:
 def _start(place: int, unit: Unit, tries: int) -> _Worker:
     reading, writing = os.pipe()
     environment = os.environ | {name: str(unit.threads) for name in THREADS}
+    if Path.cwd() == SOURCE:  # a checkout that is not installed, with -P in argv
+        held = os.environ.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{SOURCE}{os.pathsep}{held}" if held else str(SOURCE)
     try:
         process = subprocess.Popen(
             unit.argv,

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from algocapture.config import register
 from algocapture.stats.sequential import SequentialTest, next_look
 
+MOST_STAGES = 10_000
 DIVERGED = "loss not finite"  # what ends a member that no larger limit can help
 
 
@@ -46,15 +47,25 @@ class Protocol(ABC):
         """T of a stage: T0, then growing by the factor, by at least one."""
         size = self.t0
         for _ in range(stage):
-            size = max(size + 1, round(size * self.growth))
+            size = self._next(size)
         return size
 
     def sizes(self, largest: int) -> list[int]:
         """All sizes up to `largest`. None is clipped, so that a larger limit extends the run."""
         found: list[int] = []
-        while (size := self.size(len(found))) <= largest:
+        size = self.t0
+        while size <= largest:
             found.append(size)
+            if len(found) > MOST_STAGES:
+                raise ValueError(
+                    f"growth = {self.growth!r} takes more than {MOST_STAGES:,} stages to "
+                    f"largest = {largest}: raise growth, or lower largest"
+                )
+            size = self._next(size)
         return found
+
+    def _next(self, size: int) -> int:
+        return max(size + 1, round(size * self.growth))
 
     def training_sizes(self, stage: int, smallest: int) -> list[int]:
         """The stratified grid of sizes that a stage trains on."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from algocapture.stats import Curve, Facts, Verdict, judge
 from algocapture.store import RunFolder, StoreError
+from algocapture.store.contents import META, need, wrong_evaluations, wrong_test
+from algocapture.store.shape import mismatch
 from algocapture.store.sweep import sweep_runs
 
 Stage = dict[str, Any]
@@ -116,34 +118,35 @@ def summarise(path: Path | str) -> Summary:
     run = RunFolder(path)
     if run.is_study:
         raise StoreError(f"{run.path} is a study: `algocapture report` writes its tables anew")
+    if wrong := wrong_test(run.identity):
+        raise StoreError(f"{run.path}/config.json is not that of a capture test: {wrong}")
     stages = {seed: run.stages(seed) for seed in run.seeds()}
-    for seed, of in stages.items():
-        for stage in of:
-            _check(seed, stage)
+    for stage in (stage for of in stages.values() for stage in of):
+        need(stage, "size", "outcome")
     if not any(stages.values()):
         raise NothingDecidedError(
             f"{run.path} has no decided stage yet: `algocapture resume` continues it"
         )
     complete = run.read_result() == run.result_of(stages)
     notes = [name for name in run.notes() if name.startswith("eval-")]
-    evaluations = [row for name in notes for row in run.read_note(name)]
+    evaluations = [row for name in notes for row in _evaluations(run, name)]
     return Summary(
-        run.path, run.identity, run.extension, run.read_meta(), stages, complete,
+        run.path, run.identity, run.extension, _meta(run), stages, complete,
         recipe=run.recipe, evaluations=evaluations,
     )  # fmt: skip
 
 
-def _check(seed: int, stage: Stage) -> None:
-    """What is there has its type: records may have been made by other software."""
-    numbers = ("size", "spent", "spent_low")
-    wrong = [name for name in numbers if not isinstance(stage.get(name, 0), int | float)]
-    baselines = stage.get("baselines") or {}
-    if not isinstance(baselines, dict) or not all(
-        isinstance(error, int | float) for error in baselines.values()
-    ):
-        wrong.append("baselines")
-    if wrong:
-        raise StoreError(f"a stage of seed {seed}: {wrong[0]} = {stage[wrong[0]]!r} is of no use")
+def _evaluations(run: RunFolder, name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = run.read_note(name)
+    if wrong := wrong_evaluations(rows):
+        raise StoreError(f"{run.path}/notes/{name}.json holds no evaluations: {wrong}")
+    return rows
+
+
+def _meta(run: RunFolder) -> dict[str, Any]:
+    """Facts about hosts decide nothing: those that cannot be shown are left out."""
+    meta = run.read_meta()
+    return {} if mismatch(meta, META) else meta
 
 
 def curve(seed: int, stages: list[Stage], cumulative: bool) -> Curve:

@@ -31,7 +31,7 @@ def write_export(path: Path, arrays: Mapping[str, np.ndarray], body: Body, *, ru
 
 def read_export(path: Path) -> tuple[dict[str, np.ndarray], Body]:
     """The weights and what `write_export` was told about them."""
-    arrays, envelope = records.decode_tensors(files.read(path), path)
+    arrays, envelope = records.decode_tensors(files.read(path, files.memory()), path)
     if envelope["place"] != PLACE or not isinstance(envelope["body"], dict):
         raise records.damaged(path, "it is not an exported model")
     return arrays, envelope["body"]

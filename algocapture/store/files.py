@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
+MOST = 2**28  # bytes of a file that is parsed: some 40,000 stages
 
 # Called as fault(point, path) before each primitive. For the point "write" it may return the
 # largest number of bytes that the next system call writes, as a full disk or a signal would.
@@ -125,8 +126,14 @@ def make_folder(folder: Path) -> None:
         raise StoreError(f"cannot make the folder {folder}: {_why(error)}") from error
 
 
-def read(path: Path) -> bytes:
-    """The bytes of a regular file. Links, pipes and devices are refused: they may hang or leak."""
+def memory() -> int:
+    """Bytes that a file may have at most if it is to be held at all: half of this machine's."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def read(path: Path, most: int = MOST) -> bytes:
+    """The bytes of a regular file. Links, pipes and devices are refused: they may hang or leak;
+    so is a file of more than `most` bytes, which may have holes and take no disk at all."""
     _point("read", path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -136,11 +143,20 @@ def read(path: Path) -> bytes:
         raise StoreError(f"cannot read {path}: {_why(error)}") from error
     with os.fdopen(handle, "rb") as file:
         try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
                 raise StoreError(f"cannot read {path}: not a regular file")
-            return file.read()
+            if found.st_size > most:
+                raise StoreError(f"cannot read {path}: {found.st_size:,} bytes, at most {most:,}")
+            return file.read(found.st_size)
         except OSError as error:
             raise StoreError(f"cannot read {path}: {_why(error)}") from error
+
+
+def refuse_link(folder: Path) -> None:
+    """Inside a run nothing is a link: through one, work would land in somebody else's folder."""
+    if folder.is_symlink():
+        raise StoreError(f"{folder} is a symbolic link: put the folder itself there")
 
 
 class MissingError(StoreError):

@@ -29,6 +29,7 @@ from algocapture.store.files import StoreError
 
 _NAME = re.compile(r"\.lock-(\d{6}|[1-9]\d{6,11})", re.ASCII)
 BEAT = 3.0  # seconds between two advances of the counter
+MOST = 65_536  # bytes of a lock file; ours have some 200
 PATIENCE = 20.0  # several beats, so that a slow disk does not look like death
 
 
@@ -183,7 +184,7 @@ class Lock:
 
     def _read(self, number: int) -> bytes:
         try:
-            return files.read(self._path(number))
+            return files.read(self._path(number), MOST)
         except StoreError:
             return b""
 

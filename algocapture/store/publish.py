@@ -197,13 +197,13 @@ class Published:
         stat = path.stat()
         key = (path, (stat.st_ino, stat.st_mtime_ns, stat.st_size))
         if key not in self._hashes:
-            self._hashes[key] = hashlib.sha256(files.read(path)).hexdigest()
+            self._hashes[key] = hashlib.sha256(files.read(path, files.memory())).hexdigest()
         return self._hashes[key]
 
     def _put_object(self, path: Path) -> str:
         sha = self._sha(path)
         if sha not in self._there:
-            self._put(f"objects/{sha}", files.read(path))
+            self._put(f"objects/{sha}", files.read(path, files.memory()))
             self._there.add(sha)
         return sha
 
@@ -249,7 +249,7 @@ class Published:
 
 
 def _stages(checkpoint: Path) -> dict[int, list[Body]]:
-    arrays, envelope = records.decode_tensors(files.read(checkpoint), checkpoint)
+    arrays, envelope = records.decode_tensors(files.read(checkpoint, files.memory()), checkpoint)
     found = parse(checkpoint, arrays, envelope["body"]).stages
     return {seed: list(of) for seed, of in found.items()}
 

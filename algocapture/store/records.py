@@ -24,6 +24,8 @@ import algocapture.store.files as files
 from algocapture.store.files import StoreError
 
 SCHEMA = 1
+MOST_VALUES = 2**24  # in one record: an empty list of 3 bytes takes 64 in memory
+MOST_HEADER = 100_000_000  # bytes, as in safetensors itself
 _FIELDS = {"body", "place", "run", "schema", "sha256"}
 _ZEROS = "0" * 64
 _HASH = re.compile(rb'\{\\"sha256\\":\\"([0-9a-f]{64})\\"')
@@ -38,7 +40,11 @@ def canonical(value: Any, indent: int | None = 1) -> str:
         raise StoreError(f"a record must be plain JSON: {error}") from error
 
 
-def _parse(text: str | bytes, path: Path) -> Any:
+def parse(text: str | bytes, path: Path) -> Any:
+    """JSON of any origin: too deep, too many values, NaN and the like are one StoreError."""
+    data = text.encode() if isinstance(text, str) else text
+    if sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise damaged(path, f"it holds more than {MOST_VALUES:,} values")
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
@@ -63,7 +69,7 @@ def encode_record(body: Any, *, place: str, run: str) -> bytes:
 
 def decode_record(data: bytes, path: Path) -> dict[str, Any]:
     """The envelope; anything but the very bytes that `encode_record` writes is a StoreError."""
-    envelope = _parse(data, path)
+    envelope = parse(data, path)
     _check_envelope(envelope, path)
     sealed = encode_record(envelope["body"], place=envelope["place"], run=envelope["run"])
     if sealed != data:
@@ -92,7 +98,13 @@ def check_place(envelope: Mapping[str, Any], path: Path, *, place: str, run: str
 
 
 def write_record(path: Path, body: Any, *, place: str, run: str) -> None:
-    files.write_atomic(path, encode_record(body, place=place, run=run))
+    data = encode_record(body, place=place, run=run)
+    if len(data) > files.MOST:
+        raise StoreError(
+            f"{path} would have {len(data):,} bytes, more than the {files.MOST:,} that are read: "
+            "run fewer seeds in one folder"
+        )
+    files.write_atomic(path, data)
 
 
 def read_record(path: Path, *, place: str, run: str) -> Any:
@@ -117,6 +129,8 @@ def encode_tensors(arrays: Mapping[str, np.ndarray], body: Any, *, place: str, r
 def decode_tensors(data: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the envelope of a checkpoint; every byte is covered by its hash."""
     size = int.from_bytes(data[:8], "little")
+    if size > MOST_HEADER:
+        raise damaged(path, "it is not a checkpoint of ours")
     found = _HASH.search(data[8 : 8 + min(size, len(data))])
     if found is None:
         raise damaged(path, "it is not a checkpoint of ours")
@@ -126,9 +140,9 @@ def decode_tensors(data: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict
     digest.update(memoryview(data)[start + 64 :])
     if digest.hexdigest().encode("ascii") != found[1]:
         raise damaged(path, "its SHA-256 does not match")
-    header = _parse(data[8 : 8 + size], path)
+    header = parse(data[8 : 8 + size], path)
     try:
-        envelope = _parse(header["__metadata__"][_KEY], path)
+        envelope = parse(header["__metadata__"][_KEY], path)
         arrays = safetensors.numpy.load(data)
     except (KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
         raise damaged(path, "it is not a checkpoint of ours") from error
@@ -143,6 +157,6 @@ def write_tensors(
 
 
 def read_tensors(path: Path, *, place: str, run: str) -> tuple[dict[str, np.ndarray], Any]:
-    arrays, envelope = decode_tensors(files.read(path), path)
+    arrays, envelope = decode_tensors(files.read(path, files.memory()), path)
     check_place(envelope, path, place=place, run=run)
     return arrays, envelope["body"]

@@ -39,6 +39,7 @@ import algocapture.store.files as files
 import algocapture.store.records as records
 import algocapture.store.stages as stages
 from algocapture.config import difference, digest
+from algocapture.store.contents import wrong_config
 from algocapture.store.files import MissingError, StoreError
 from algocapture.store.lock import Lock, holder_of
 from algocapture.store.stages import CONFIG, META, RESULT, Body, Notify
@@ -64,6 +65,8 @@ class RunFolder:
         body = envelope["body"]
         if not _is_config(body) or envelope["run"] != digest(body["identity"]):
             raise records.damaged(self._json(CONFIG), "it is not a run's configuration")
+        if wrong := wrong_config(body):
+            raise records.damaged(self._json(CONFIG), f"{wrong} is of no use")
         records.check_place(envelope, self._json(CONFIG), place=CONFIG, run=envelope["run"])
         self.digest: str = envelope["run"]
         self.identity: Body = body["identity"]
@@ -193,6 +196,7 @@ class RunFolder:
     def write_note(self, name: str, body: Any) -> None:
         """Anything else worth keeping, such as an evaluation on demand: notes/NAME.json."""
         place = _named(name, NOTES)
+        files.refuse_link(self.path / NOTES)
         files.make_folder(self.path / NOTES)
         records.write_record(self._json(place), body, place=place, run=self.digest)
 
@@ -219,6 +223,7 @@ class RunFolder:
         else:
             if name in self.parts():
                 return
+        files.refuse_link(self.path / PARTS)
         files.make_folder(self.path / PARTS)
         records.write_record(self._json(place), rows, place=place, run=self.digest)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import algocapture.store.files as files
 import algocapture.store.records as records
+from algocapture.store.contents import wrong_stage
 from algocapture.store.files import MissingError, StoreError
 
 CONFIG, RESULT, META = "config", "result", "meta"
@@ -71,6 +72,10 @@ def read_stage(root: Path, run: str, seed: int, index: int) -> Body:
     body = records.read_record(path, place=place, run=run)
     if not isinstance(body, dict):
         raise records.damaged(path, "a stage is a JSON object")
+    if body.get("index", index) != index:
+        raise records.damaged(path, f"it says that it is stage {body['index']!r}")
+    if wrong := wrong_stage(body):
+        raise records.damaged(path, f"{wrong} is of no use")
     return body
 
 

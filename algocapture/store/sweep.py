@@ -16,6 +16,7 @@ from pathlib import Path
 
 import algocapture.store.files as files
 import algocapture.store.records as records
+from algocapture.store.contents import wrong_progress
 from algocapture.store.files import StoreError
 from algocapture.store.lock import Lock, holder_of
 from algocapture.store.stages import CONFIG, Body, Notify
@@ -74,4 +75,4 @@ def read_progress(path: Path) -> Body | None:
         body = records.read_record(path / f"{PROGRESS}.json", place=PROGRESS, run="sweep")
     except StoreError:
         return None
-    return body if isinstance(body, dict) else None
+    return None if wrong_progress(body) else body

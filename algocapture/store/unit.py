@@ -63,6 +63,8 @@ class UnitFolder:
         self._on_disk: dict[int, int] = {}  # seed -> stages that were checked or written
 
     def __enter__(self) -> UnitFolder:
+        for folder in (self.folder, *(self.root / stages.seed_name(seed) for seed in self.seeds)):
+            files.refuse_link(folder)
         files.make_folder(self.folder)
         self._held.enter_context(self._lock)
         for folder in (self.folder, *(self.root / stages.seed_name(seed) for seed in self.seeds)):

@@ -105,7 +105,7 @@ def _foreign(place: str) -> Problem:
 
 def _check(run: RunFolder, name: str) -> None:
     path, place = run.path / name, name.rpartition(".")[0]
-    data = files.read(path)
+    data = files.read(path, files.MOST if name.endswith(".json") else files.memory())
     if _LOCK.fullmatch(path.name):
         return  # not evidence: a damaged lock is taken over by the next process
     if name.endswith(".json"):

@@ -7,9 +7,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-import numba
 import torch
-from numba.core import event
+
+from algocapture.elsewhere import elsewhere
+
+with elsewhere():  # where no settings of numba are that others wrote
+    import numba
+    from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 CHUNKS_PER_THREAD = 8  # instances differ in cost: small chunks keep all threads busy to the end

@@ -11,7 +11,7 @@ IDENTITY = {"type": "Experiment", "task": {"type": "Induction", "vocab": 16}, "d
 
 
 def stage(index):
-    return {"size": 8 + index, "spent": 100 * index, "looks": [[1, 0.5]], "test": {"error": 0.1}}
+    return {"size": 8 + index, "spent": 100 * index, "looks": [{"n": 1}], "test": {"error": 0.1}}
 
 
 def checkpoint(step, seeds=(0,)):
