@@ -47,6 +47,7 @@ def test_truncation_fails_as_often_as_the_budget_ends_it(delta: float) -> None:
     assert cut.holds
 
 
+@pytest.mark.slow
 def test_random_answers_are_of_the_tasks_own() -> None:
     """With no budget an answer is another instance's: right by chance, not never, not always."""
     task = ShortestPath()

@@ -46,6 +46,7 @@ def test_a_gram_of_last_tokens_makes_no_covariance_of_all_tokens():
     assert printed(LARGE) < 300_000  # kB; the limit is 128 MiB
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's allocator")
 def test_freed_memory_stays_in_the_process():
     assert printed(FAULTS.format(keep=True)) < 16 < printed(FAULTS.format(keep=False))

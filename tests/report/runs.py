@@ -45,7 +45,7 @@ def write_run(
         changes["protocol"] = {"type": "WholeInterval"} | changes.get("protocol", {})
     held = identity(**changes)
     limits = {"type": "Limits", "largest": 1600, "samples": 1_000_000}
-    extension = {"seeds": len(curves), "limits": limits, "keep_models": True}
+    extension = {"seeds": max(1, len(curves)), "limits": limits, "keep_models": True}
     with RunFolder.enter(path, held, extension) as run:
         for number, curve in enumerate(curves):
             ledger: list[dict[str, Any]] = []  # a stage's record holds all that was spent so far

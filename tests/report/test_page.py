@@ -185,6 +185,7 @@ def test_command_says_in_json_what_it_wrote(tmp_path: Path, capsys) -> None:
     assert sorted(found["files"]) == sorted(str(f) for f in (tmp_path / "figures").iterdir())
 
 
+@pytest.mark.slow
 def test_the_page_alone_repeats_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its script, taken off the page by a browser's rules, with nothing left of the run."""
     monkeypatch.chdir(tmp_path)

@@ -71,6 +71,7 @@ def test_matplotlib_would_run_what_lies_there(tmp_path: Path) -> None:
         pytest.skip("this matplotlib evaluates no settings")
 
 
+@pytest.mark.slow
 def test_settings_of_libraries_that_lie_there(tmp_path: Path) -> None:
     """matplotlib evaluates a part of `matplotlibrc`, numba is told where compiled code lies."""
     (tmp_path / "matplotlibrc").write_text(CYCLE)

@@ -21,7 +21,7 @@ from algocapture.store.publish import Published
 from tests.experiment.tiny import tiny
 
 EXPERIMENT = tiny(seeds=2, limits=Limits(largest=5))
-IDENTITY = {"task": "x", "device": "cpu"}
+IDENTITY = {"task": {"type": "Induction"}, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")

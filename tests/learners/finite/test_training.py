@@ -73,6 +73,7 @@ def test_flow_of_a_linear_model_is_the_kernels():
         gradient_flow(one, start, x[:3], y, 0, fastest=1.0)
 
 
+@pytest.mark.slow
 def test_flow_approaches_the_ntk_predictor():
     """The mean over initialisations at widths 4 and 32: the deviation falls, many errors."""
     x, y = points(6), points(3, 1, seed=2)[:, 0]
