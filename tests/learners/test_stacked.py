@@ -123,6 +123,14 @@ def test_continues_bit_for_bit_and_a_part_loads_alone() -> None:
     assert not np.array_equal(now["0/model/head"], held["0/model/head"])
 
 
+def test_weights_are_aligned_for_every_member() -> None:
+    """Nine classes: a head and bias of odd sizes, which would misalign all rows but the first."""
+    learner = Stacked(training=SMALL).build(Sorting(vocab=8), SEEDS, CPU)
+    for name, weights in learner.layout.split(learner.rows.detach()).items():
+        for weight in weights:
+            assert weight.storage_offset() % 64 == 0, name
+
+
 def test_only_transformers_by_adamw() -> None:
     for training in (SGD(model=SimplifiedTransformer()), replace(SMALL, optimiser="sgd")):
         with pytest.raises(ValueError, match="training must be of a Transformer by 'adamw', got"):
