@@ -23,7 +23,9 @@ from algocapture.types import torch_generator
 KERNEL = InfiniteTransformer(1, "gelu", 1.7, 0.2, readout="last")
 BOTH = ("nngp", "ntk")
 FEATURES = 16  # of a random token
+TESTS = 8  # test inputs of a predictor
 SAMPLES = 512  # of the Gram behind the coefficients
+MEMORY = 2**33  # bytes: of all inputs of both stages together
 
 
 def tokens(count: int, length: int, seed: Seed, device: str) -> Tensor:
@@ -80,22 +82,37 @@ def by_draws(draws: tuple[int, ...], repeats: int, seed: Seed, device: str) -> l
 
 
 def by_points(points: tuple[int, ...], repeats: int, seed: Seed, device: str) -> list[Row]:
-    """sum_nu alpha_nu K(X, X_nu), alpha = 1 for all: the case in which errors add up most."""
-    rows, every = [], tokens(points[-1] + 2, 8, seed, device)
-    x, y = every[:2], every[2:]
-    for sampler in ("pair", "shared"):
-        for p in points:
-            generator = torch_generator(seed.child(sampler, p), device)
-            found = spread(KERNEL, x, y[:p], 64, repeats, generator, sampler, lambda v: v.sum(1))
-            rows += [_row(f"predictor, {sampler}", kind, value, depth=1, draws=64, T=8, P=p)
-                     for kind, value in found.items()]  # fmt: skip
+    """sum_nu alpha_nu K(X, X_nu), alpha = 1 for all: the case in which errors add up most.
+
+    Under a shared root only what the inputs have in common adds up like P: instances of a task
+    share positions and letters, random inputs nothing.
+    """
+    rows = []
+    for inputs in ("task", "random"):
+        if inputs == "task":
+            every = _matches(points[-1] + TESTS, 8, seed, device)[0]
+        else:
+            every = tokens(points[-1] + TESTS, 8, seed, device)
+        x, y = every[:TESTS], every[TESTS:]
+        for sampler in ("pair", "shared"):
+            for p in points:
+                generator = torch_generator(seed.child(inputs, sampler, p), device)
+                found = spread(KERNEL, x, y[:p], 64, repeats, generator, sampler, _summed)
+                name = f"{inputs} inputs, {sampler}"
+                rows += [_row(name, kind, value, depth=1, draws=64, T=8, P=p)
+                         for kind, value in found.items()]  # fmt: skip
     return rows
 
 
+def _summed(value: Tensor) -> Tensor:
+    return value.sum(1)
+
+
 def by_length(lengths: tuple[int, ...], repeats: int, seed: Seed, device: str) -> list[Row]:
+    """Many pairs, since the error is not the same for each, and they are others at every T."""
     rows = []
     for length in lengths:
-        x, y = tokens(6, length, seed, device).split((2, 4))
+        x, y = tokens(12, length, seed, device).split((4, 8))
         generator = torch_generator(seed.child(length), device)
         found = spread(KERNEL, x, y, 64, repeats, generator, "pair")
         rows += [_row("entry", kind, value, depth=1, draws=64, T=length, P=1)
@@ -128,15 +145,14 @@ def coefficients(
     residuals of stage one.
     """
     rows = []
-    corner = lengths[0]
-    cases = [(p, corner) for p in points] + [(points[0], t) for t in lengths[1:]]
+    cases = [(p, lengths[0]) for p in points] + [(points[len(points) // 2], t) for t in lengths[1:]]
     for kind in BOTH:
         for p, t in cases:
             own = seed.child(kind, p, t)
             x, y = zip(*(_matches(p, size, own, device) for size in (t, 3 * t // 2)), strict=True)
             gram = KERNEL.estimate(
                 [*x[0].unbind(0), *x[1].unbind(0)], samples=SAMPLES, kinds=BOTH,
-                generator=torch_generator(own.child("draws"), device), sampler="row",
+                generator=torch_generator(own.child("draws"), device), sampler="row", memory=MEMORY,
             )[kind].value.cpu().numpy()  # fmt: skip
             first = _solve(gram[:p, :p], y[0], ridge)
             second = _solve(gram[p:, p:], y[1] - gram[p:, :p] @ first, ridge)

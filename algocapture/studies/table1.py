@@ -14,6 +14,8 @@ from algocapture.studies.base import Study, check_sizes
 
 PARTS = ("forward-counts", "forward-times", "kernel-costs", "error-draws", "error-points",
          "error-length", "error-depth", "coefficients")  # fmt: skip
+SIZES = {"lengths": 1, "timed_lengths": 1, "kernel_lengths": 1, "error_lengths": 1, "points": 1,
+         "trained": 1, "trained_lengths": 8, "draws": 16}  # fmt: skip
 SQUARE, CUBE, HALF = (1.9, 2.1), (2.8, 3.1), (-0.55, -0.45)
 ATTENTION_BOUND = 64  # widths: from there attention is 90% of a practical network's products
 
@@ -26,7 +28,10 @@ class Table1(Study):
     lengths: tuple[int, ...] = (256, 1024, 4096, 8192, 16384, 32768, 65536)  # counted, no data
     timed_lengths: tuple[int, ...] = (256, 512, 1024, 2048, 4096)
     kernel_lengths: tuple[int, ...] = (8, 16, 32, 64)
+    error_lengths: tuple[int, ...] = (8, 16, 32, 64, 128, 256)
     points: tuple[int, ...] = (4, 8, 16, 32, 64)
+    trained: tuple[int, ...] = (8, 16, 32, 64, 128)  # P of the predictors with coefficients
+    trained_lengths: tuple[int, ...] = (8, 12, 16, 24, 32)
     draws: tuple[int, ...] = (64, 128, 256, 512, 1024, 2048)
     depths: tuple[int, ...] = (1, 2, 3, 4)
     repeats: int = 48  # independent estimates behind every error
@@ -34,8 +39,8 @@ class Table1(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("lengths", "timed_lengths", "kernel_lengths", "points", "draws"):
-            check_sizes(name, getattr(self, name), 16 if name == "draws" else 1, 3)
+        for name, least in SIZES.items():
+            check_sizes(name, getattr(self, name), least, 3)
         check_sizes("depths", self.depths, 1)
         if self.repeats < 3:
             raise ValueError(f"repeats must be >= 3, got {self.repeats!r}")
@@ -56,10 +61,10 @@ class Table1(Study):
             "kernel-costs": lambda: costs.kernel_costs(lengths, points, few, device, seed),
             "error-draws": lambda: errors.by_draws(self.draws, *common),
             "error-points": lambda: errors.by_points(points, *common),
-            "error-length": lambda: errors.by_length(lengths[:4], *common),
+            "error-length": lambda: errors.by_length(self.error_lengths, *common),
             "error-depth": lambda: errors.by_depth(self.depths, *common),
             "coefficients": lambda: errors.coefficients(
-                tuple(2 * p for p in points), (8, 16, 32), self.ridge, seed, device
+                self.trained, self.trained_lengths, self.ridge, seed, device
             ),
         }
         return measured[part]()
@@ -74,7 +79,7 @@ class Table1(Study):
         tables["kernel-lengths"] = [r for r in rows["kernel-costs"] if r["axis"] == "T"]
         tables["alpha-points"] = [
             r | {"which": f"{r['kind']}, stage {r['stage']}"}
-            for r in rows["coefficients"] if r["T"] == 8
+            for r in rows["coefficients"] if r["T"] == rows["coefficients"][0]["T"]
         ]  # fmt: skip
         tables["draws-lines"] = [
             r | {"which": f"{r['kind']}, depth {r['depth']}"} for r in rows["error-draws"]
@@ -92,6 +97,12 @@ class Table1(Study):
         return Findings("Table 1, measured", tables, tuple(found), CHARTS, notes)
 
 
+PREDICTORS = {
+    "task inputs, pair": "0.5 (Table 1)",
+    "task inputs, shared": "up to 1: entries share draws",
+    "random inputs, pair": "0.5 (Table 1)",
+    "random inputs, shared": "0.5: no common part",
+}
 CHARTS = (
     Chart("forward", "Forward pass: FLOPs of products", "forward-lengths", "T", "products", "T",
           "model"),
@@ -175,13 +186,13 @@ def _errors(rows: Mapping[str, list[Row]]) -> list[Exponent]:
                 _law(held, "draws", "error", f"{kind}, depth {depth}: error of an entry in draws",
                      theory="-0.5 (Table 1)", bar=HALF)
             )  # fmt: skip
-        for sampler, theory in (("pair", "0.5 (Table 1)"), ("shared", "1: entries share draws")):
-            held = _pick(rows["error-points"], kind=kind, what=f"predictor, {sampler}")
-            found.append(_law(held, "P", "error", f"{kind}: predictor's error in P, {sampler}",
+        for what, theory in PREDICTORS.items():
+            held = _pick(rows["error-points"], kind=kind, what=what)
+            found.append(_law(held, "P", "error", f"{kind}: predictor's error in P, {what}",
                               theory=theory))  # fmt: skip
         held = _pick(rows["error-length"], kind=kind)
         found.append(_law(held, "T", "error", f"{kind}: error of an entry in T",
-                          theory="at most 0 (independent of T)"))  # fmt: skip
+                          theory="0 (independent of T)"))  # fmt: skip
     return found
 
 
@@ -191,7 +202,7 @@ def _coefficients(rows: list[Row]) -> list[Exponent]:
         for stage in (1, 2):
             held = _pick(rows, kind=kind, stage=stage)
             by_points = [r for r in held if r["T"] == held[0]["T"]]
-            by_length = [r for r in held if r["P"] == held[0]["P"]]
+            by_length = [r for r in held if r["P"] == held[-1]["P"]]
             name = f"{kind}, stage {stage}"
             found += [
                 _law(by_points, "P", "max", f"{name}: max |alpha| in P",
