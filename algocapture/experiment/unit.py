@@ -19,6 +19,8 @@ from algocapture.store import Checkpoint, RunFolder, StoreError, UnitFolder
 from algocapture.store.publish import Published
 
 CHECKPOINT_SECONDS = 30.0  # between checkpoints within a stage: what a crash can cost
+CHEAP = 0.1  # seconds; a checkpoint that costs more is not written at every decision,
+SHARE = 0.05  # but when this share of the time since the last one pays for it
 
 Records = dict[int, list[dict[str, Any]]]  # by seed
 
@@ -66,7 +68,8 @@ class _Unit:
         self.seeds = experiment.seeds_of(unit)
         self.engine = engine(experiment, unit)
         self.records: Records = {seed: [] for seed in self.seeds}
-        self.saved = time.monotonic()
+        self.saved, self.cost = time.monotonic(), 0.0
+        self.waiting = False  # a decision is not saved yet
         if (found := folder.restore()) is not None:
             self._continue(found)
 
@@ -88,13 +91,27 @@ class _Unit:
                 # A stage that a limit ended is replaced when a larger one let it go on.
                 held = self.records[self.seeds[event.member]]
                 held[event.record["index"] :] = [event.record]
-            if decided or time.monotonic() - self.saved > CHECKPOINT_SECONDS:
+            self.waiting = self.waiting or bool(decided)
+            if self._due() or self._to_keep(decided):
                 self._save(decided)
             self.report.events(events)
             if stop():
                 self._save([])
                 return self._ended(INTERRUPTED)
+        if self.waiting:
+            self._save([])
         return self._ended(DONE)
+
+    def _due(self) -> bool:
+        """A decision is saved at once where that is cheap; large states wait a little."""
+        passed = time.monotonic() - self.saved
+        if not self.waiting:
+            return passed > CHECKPOINT_SECONDS
+        return self.cost < CHEAP or self.cost < SHARE * passed or passed > CHECKPOINT_SECONDS
+
+    def _to_keep(self, decided: list[Decided]) -> bool:
+        """Weights are kept as they are at the decision."""
+        return self.experiment.keep_models and bool(decided)
 
     def _ended(self, code: int) -> int:
         if self.late and self.publish is not None:
@@ -102,6 +119,7 @@ class _Unit:
         return code
 
     def _save(self, decided: list[Decided]) -> None:
+        begun = time.monotonic()
         arrays, state = self.engine.state()
         weights = {}
         for event in decided:
@@ -109,7 +127,8 @@ class _Unit:
                 weights[self.seeds[event.member]] = _weights(arrays, event.member)
         self.folder.commit(Checkpoint(arrays, state, self.records), models=weights)
         self._publish()
-        self.saved = time.monotonic()
+        self.saved, self.waiting = time.monotonic(), False
+        self.cost = self.saved - begun
 
     def _publish(self) -> None:
         """A store that does not answer stops nobody before the end."""

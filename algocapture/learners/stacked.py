@@ -50,32 +50,32 @@ class Stacked(LearnerConfig):
             assert isinstance(module, TransformerModule)
             modules.append(module)
         assert isinstance(model, Transformer)
-        network = StackedTransformer(model, task.spec, Layout.of(modules[0]))
-        return StackedLearner(self.training, network, flatten(modules).to(device))
+        plain = StackedTransformer(model, task.spec, Layout.of(modules[0]))
+        return StackedLearner(self.training, plain, flatten(modules).to(device))
 
 
 class StackedLearner(Learner):
-    """Members are rows: of weights, of their gradient, of AdamW's two means."""
+    """Members are rows: of weights and of AdamW's two means."""
 
     def __init__(
         self,
         config: SGD,
-        network: StackedTransformer,
+        plain: StackedTransformer,
         rows: Tensor,
     ) -> None:
-        self.config, self.network, self.layout = config, network, network.layout
+        self.config, self.layout = config, plain.layout
+        self.plain = plain  # for some of the members, whose number a compilation would hold fixed
+        self.network = plain.compiled() if config.compile else plain
         self.members = len(rows)
         self.device = rows.device
         self.rows = rows.clone().requires_grad_()
-        self.grad = torch.zeros_like(rows)
         self.slots = {"mean": torch.zeros_like(rows), "square": torch.zeros_like(rows)}
         self.decayed = self.layout.decayed().to(rows)
         self.counts = [0] * self.members
         # For each member: whether it acts, the step size, the decay, the scale of sqrt(square).
         self.control = torch.zeros(4, self.members, 1, device=self.device)
-        self.objective, self.update = self._objective, self._update
-        if config.compile:  # fused, once for all lengths (`_varying`)
-            self.objective = torch.compile(self._objective, fullgraph=True)
+        self.update = self._update
+        if config.compile and self.device.type == "cuda":  # inductor fails at it on a CPU
             self.update = torch.compile(self._update, fullgraph=True)
         self.graphs: dict[tuple[torch.Size, torch.Size], _Graph] = {}
         self.seen: dict[tuple[torch.Size, torch.Size], int] = {}
@@ -132,60 +132,46 @@ class StackedLearner(Learner):
     def train(self, batch: Batch) -> Tensor:
         """One step on a stacked batch; the loss of each member."""
         count = batch.mask.flatten(1).sum(1).clamp(min=1)
-        losses = torch.zeros(self.members, device=self.device)
-        self.grad.zero_()
-        for part in self._parts(batch):
-            shares = self.objective(*self._varying(part)) / count
-            (gradient,) = torch.autograd.grad(shares.sum(), self.rows)
-            self.grad += gradient
-            losses += shares.detach()
-        self._advance()
+        first, *others = self._parts(batch)
+        losses, gradient = self._gradient(first, count)
+        for part in others:
+            share, more = self._gradient(part, count)
+            losses, gradient = losses + share, gradient.add_(more)
+        with torch.no_grad():
+            self.update(self.rows, gradient, *self.slots.values())
         return losses
 
-    def _objective(self, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
-        """The summed loss of each member."""
-        outputs = self.network(self._low(self.rows), inputs)
-        return member_losses(outputs, targets, mask, self.config.value_loss)
+    def _gradient(self, part: Batch, count: Tensor) -> tuple[Tensor, Tensor]:
+        """A micro-batch's share of each member's loss, and of its gradient."""
+        outputs = self.network(self.rows, part.inputs, self.low)
+        summed = member_losses(outputs, part.targets, part.mask, self.config.value_loss)
+        (gradient,) = torch.autograd.grad((summed / count).sum(), self.rows)
+        return (summed / count).detach(), gradient
 
-    def _varying(self, part: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """What a compiled objective must not be specialised to: the number, the length."""
-        tensors = (part.inputs, part.targets, part.mask)
-        if self.config.compile:
-            for tensor in tensors:
-                for axis in range(1, min(tensor.ndim, 3)):
-                    torch._dynamo.maybe_mark_dynamic(tensor, axis)
-        return tensors
-
-    @torch.no_grad()
-    def _advance(self) -> None:
-        moved = self.update(self.rows, self.grad, self.slots["mean"], self.slots["square"])
-        for held, new in zip((self.rows, *self.slots.values()), moved, strict=True):
-            held.copy_(new)
-
-    def _update(
-        self, rows: Tensor, grad: Tensor, mean: Tensor, square: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _update(self, rows: Tensor, grad: Tensor, mean: Tensor, square: Tensor) -> None:
         """AdamW after clipping, row by row; a row that waits moves by 0."""
         acts, size, decay, unbias = self.control
         b1, b2 = self.config.betas
         if self.config.clip is not None:
             norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
             grad = grad * (self.config.clip / (norm + 1e-6)).clamp(max=1)
-        mean = mean + (1 - b1) * acts * (grad - mean)
-        square = square + (1 - b2) * acts * (grad.square() - square)
-        rows = rows - decay * self.decayed * rows
-        return rows - size * mean / (square.sqrt() * unbias + EPS), mean, square
+        mean.add_(acts * (grad - mean), alpha=1 - b1)
+        square.add_(acts * (grad.square() - square), alpha=1 - b2)
+        rows.sub_(decay * self.decayed * rows)
+        rows.sub_(size * mean / (square.sqrt() * unbias + EPS))
 
-    def _low(self, rows: Tensor) -> Tensor:
-        return rows.to(torch.bfloat16) if self.config.precision == "bf16" else rows
+    @property
+    def low(self) -> torch.dtype:
+        return torch.bfloat16 if self.config.precision == "bf16" else self.rows.dtype
 
     def predict(self, batches: Sequence[Batch | None]) -> list[Prediction | None]:
         members = [m for m, batch in enumerate(batches) if batch is not None]
         batch = _stack([b for b in batches if b is not None], [True] * len(members))
         with torch.no_grad():
-            rows = self._low(self.rows if len(members) == self.members else self.rows[members])
+            every = len(members) == self.members
+            rows, network = (self.rows, self.network) if every else (self.rows[members], self.plain)
             values = [
-                answers(self.network(rows, part.inputs), part.targets)
+                answers(network(rows, part.inputs, self.low), part.targets)
                 for part in self._parts(batch)
             ]
         flops = self._forward_flops(batch)

@@ -26,6 +26,8 @@ from algocapture.types import TaskSpec
 
 Weights = dict[str, Tensor]
 ALIGNED = 64  # entries: a parameter that began elsewhere would keep products off the matrix units
+BLOCK = ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias", "qkv", "out", "up", "down")
+ENDS = ("norm.weight", "norm.bias", "head", "head_bias")
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Layout:
         """The parameters by name, each with the leading member dimension."""
         parts = rows.split([_aligned(size) for size in self.sizes], dim=1)
         return {
-            name: part[:, :size].unflatten(1, shape)
+            name: (part if part.shape[1] == size else part[:, :size]).unflatten(1, shape)
             for name, part, size, shape in zip(
                 self.names, parts, self.sizes, self.shapes, strict=True
             )
@@ -73,56 +75,83 @@ def _aligned(size: int) -> int:
     return -(-size // ALIGNED) * ALIGNED
 
 
-@dataclass(frozen=True)
 class StackedTransformer:
-    """The forward pass of a population; the same function as each member's module."""
+    """The forward pass of a population; the same function as each member's module.
 
-    config: Transformer
-    spec: TaskSpec
-    layout: Layout
+    Of `compiled()`, embedding, block and readout are compiled each on its own: all blocks but the
+    last share one compilation, so that its time does not grow with depth. The number of instances
+    and the length may vary; the angles of the rotation come from outside, since a compiler would
+    compute them anew for every entry that they turn (half of the step it was).
+    """
+
+    def __init__(self, config: Transformer, spec: TaskSpec, layout: Layout) -> None:
+        self.config, self.spec, self.layout = config, spec, layout
+        self.marking = False  # of the axes that vary, for the compiler
+        self.embed, self.block, self.read = self._embed, self._block, self._read
+
+    def compiled(self) -> StackedTransformer:
+        made = StackedTransformer(self.config, self.spec, self.layout)
+        made.marking = True
+        made.embed = torch.compile(made._embed, fullgraph=True)
+        made.block = torch.compile(made._block, fullgraph=True)
+        made.read = torch.compile(made._read, fullgraph=True)
+        return made
 
     def __call__(
-        self, rows: Float[Tensor, "members parameters"], inputs: Shaped[Tensor, "members n ..."]
+        self,
+        rows: Float[Tensor, "members parameters"],
+        inputs: Shaped[Tensor, "members n ..."],
+        low: torch.dtype | None = None,
     ) -> Float[Tensor, "members n ..."]:
-        weights = self.layout.split(rows)
-        config, readout = self.config, self.config.reads(self.spec)
-        x = self._embed(weights, inputs)
+        """Products and attention are in `low`; embedding, residual stream, norms as rows are."""
+        weights, low = self.layout.split(rows), low or rows.dtype
+        config, last = self.config, self.config.reads(self.spec) == "last"
+        x = self.embed(weights["embedding"], weights.get("marks"), self._varying(inputs))
         rotation = None
         if config.position == "rope":
-            rotation = rotary_angles(x[0], config.head_width, config.rope_base)
-        for block in range(config.depth):
-            own = {
-                name.removeprefix(f"blocks.{block}."): weight
-                for name, weight in weights.items()
-                if name.startswith(f"blocks.{block}.")
-            }
-            last = readout == "last" and block == config.depth - 1
-            x = self._block(own, x, rotation, last)
-        x = _norm(x, weights["norm.weight"], weights["norm.bias"], rows.dtype)
+            angles = rotary_angles(x.shape[2], config.head_width, config.rope_base, x)
+            rotation = self._varying(angles[0], 0), self._varying(angles[1], 0)
+        for number in range(config.depth):
+            own = {name: weights[f"blocks.{number}.{name}"] for name in BLOCK}
+            x = self.block(
+                own, self._varying(x), rotation, low, last and number == config.depth - 1
+            )
+        ends = {name: weights[name] for name in ENDS}
+        return self.read(ends, self._varying(x), low)
+
+    def _varying(self, x: Tensor, *axes: int) -> Tensor:
+        """What compiled parts must not be specialised to: by default the number, the length."""
+        if self.marking:
+            for axis in axes or range(1, min(x.ndim, 3)):
+                torch._dynamo.maybe_mark_dynamic(x, axis)
+        return x
+
+    def _read(self, own: Weights, x: Tensor, low: torch.dtype) -> Tensor:
+        readout = self.config.reads(self.spec)
+        x = _norm(x, own["norm.weight"], own["norm.bias"], low)
         if readout == "last":
             x = x[:, :, -1]
         elif readout == "mean":
             x = x.mean(2)
-        out = _linear(x, weights["head"]) + _over(weights["head_bias"], x.ndim)
-        return out if config.is_class(self.spec) else out.squeeze(-1)
+        out = _linear(x, own["head"]) + _over(own["head_bias"], x.ndim)
+        return out if self.config.is_class(self.spec) else out.squeeze(-1)
 
-    def _embed(self, weights: Weights, inputs: Tensor) -> Tensor:
-        """(members, n, length, width) in float32, as the residual stream stays."""
-        table = weights["embedding"]
+    def _embed(self, table: Tensor, marks: Tensor | None, inputs: Tensor) -> Tensor:
+        """(members, n, length, width), the residual stream."""
         if self.spec.inputs == "tokens":
             members, vocab = table.shape[:2]
             offset = torch.arange(0, members * vocab, vocab, device=inputs.device)
             x = F.embedding(inputs + offset[:, None, None], table.flatten(0, 1))
         else:
             x = _linear(inputs.to(table), table[:, :-1].mT) + _over(table[:, -1], inputs.ndim)
-        if self.config.position == "marks":
+        if marks is not None:
             positions = torch.tensor(self.spec.marks, device=x.device) % x.shape[2]
-            marks = weights["marks"][:, None].expand(-1, x.shape[1], -1, -1)
-            x = x.index_add(2, positions, marks.to(x))
-        return x.float() if x.dtype == torch.bfloat16 else x
+            x = x.index_add(2, positions, marks[:, None].expand(-1, x.shape[1], -1, -1).to(x))
+        return x
 
-    def _block(self, own: Weights, x: Tensor, rotation: Rotation | None, last: bool) -> Tensor:
-        low = own["qkv"].dtype
+    def _block(
+        self, own: Weights, x: Tensor, rotation: Rotation | None, low: torch.dtype, last: bool
+    ) -> Tensor:
         width = x.shape[-1]
         normed = _norm(x, own["norm1.weight"], own["norm1.bias"], low)
         if last:
@@ -147,8 +176,8 @@ class StackedTransformer:
 
 
 def _linear(x: Tensor, weight: Float[Tensor, "members out in"]) -> Tensor:
-    """Each member's x W^T."""
-    return torch.bmm(x.flatten(1, -2), weight.mT).unflatten(1, x.shape[1:-1])
+    """Each member's x W^T, in the precision of x."""
+    return torch.bmm(x.flatten(1, -2), weight.to(x.dtype).mT).unflatten(1, x.shape[1:-1])
 
 
 def _norm(x: Tensor, gain: Tensor, bias: Tensor, dtype: torch.dtype) -> Tensor:

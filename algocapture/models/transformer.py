@@ -2,7 +2,8 @@
 
     x <- x + W_o Attention(LN x)        x <- x + W_2 GELU(W_1 LN x)        output = W_head LN x
 
-Initialisation: every matrix has entries N(0, 1/fan-in); W_o and W_2, which write into the
+Initialisation: every matrix has entries N(0, 1/fan-in), the embedding N(0, 1) or smaller (which
+lets the blocks weigh more in the residual stream from the start); W_o and W_2, which write into the
 residual stream, are divided by sqrt(2 depth), so that the 2 depth branches together add what one
 would: this is what lets 40 layers train.
 """
@@ -39,6 +40,7 @@ class Transformer(ModelConfig):
     causal: bool = True
     position: Literal["rope", "marks", "none"] = "rope"
     rope_base: float = 10_000.0
+    embedding_scale: float = 1.0  # standard deviation of its entries at the start
     readout: Readout | None = None
     output: Literal["class", "value"] | None = None
     classes: int | None = None  # with a value task: a classification head, values = class ids
@@ -55,6 +57,7 @@ class Transformer(ModelConfig):
         check_choice("readout", self.readout, (None, "last", "mean", "every"))
         check_choice("output", self.output, (None, "class", "value"))
         check_number("rope_base", self.rope_base, 1, above=True)
+        check_number("embedding_scale", self.embedding_scale, 0, above=True)
         if self.position == "rope" and self.head_width % 2:
             raise ValueError(
                 f"heads = {self.heads}: position 'rope' needs an even width per head, "
@@ -151,7 +154,8 @@ class TransformerModule(nn.Module):
         self.head_width, self.base = config.head_width, config.rope_base
         self.rotary = config.position == "rope"
         # A vector's embedding has a bias of its own size: LayerNorm divides the rest's length out.
-        self.embedding = _normal(generator, spec.vocab if self.tokens else spec.features + 1, width)
+        entries = spec.vocab if self.tokens else spec.features + 1
+        self.embedding = _normal(generator, entries, width, std=config.embedding_scale)
         self.marked = spec.marks if config.position == "marks" else ()
         if self.marked:
             self.marks = _normal(generator, len(self.marked), width)
@@ -163,7 +167,9 @@ class TransformerModule(nn.Module):
 
     def forward(self, inputs: Shaped[Tensor, "n length ..."]) -> Float[Tensor, "n ..."]:
         x = self._embed(inputs)
-        rotation = rotary_angles(x, self.head_width, self.base) if self.rotary else None
+        rotation = None
+        if self.rotary:
+            rotation = rotary_angles(x.shape[1], self.head_width, self.base, x)
         for block in self.blocks[:-1]:
             x = block(x, rotation)
         # The last block is computed only where the readout looks.
@@ -225,14 +231,15 @@ class _Block(nn.Module):
         return x if rotation is None else rotate(x, rotation)
 
 
-def rotary_angles(x: Tensor, head_width: int, base: float) -> Rotation:
+def rotary_angles(length: int, head_width: int, base: float, like: Tensor) -> Rotation:
     """cos and sin of position * base^(-2i/head_width), each (length, head_width / 2).
 
     The angles are formed in float64: position 10,000 in float32 would be off by 1e-3.
     """
-    frequency = base ** -(torch.arange(0, head_width, 2, device=x.device).double() / head_width)
-    angles = torch.arange(x.shape[1], device=x.device).double().outer(frequency)
-    dtype = torch.promote_types(x.dtype, torch.float32)
+    device = like.device
+    frequency = base ** -(torch.arange(0, head_width, 2, device=device).double() / head_width)
+    angles = torch.arange(length, device=device).double().outer(frequency)
+    dtype = torch.promote_types(like.dtype, torch.float32)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 

@@ -76,7 +76,7 @@ def test_one_step_in_float64_agrees_to_rounding() -> None:
     """Weights, gradients and AdamW are the same function: 1e-9 after three steps."""
     task = Induction(vocab=8)
     stacked, loop = (c.build(task, SEEDS, CPU) for c in (Stacked(training=SMALL), SMALL))
-    for name in ("grad", "decayed", "control"):
+    for name in ("decayed", "control"):
         setattr(stacked, name, getattr(stacked, name).double())
     stacked.rows = stacked.rows.detach().double().requires_grad_()
     stacked.slots = {key: slot.double() for key, slot in stacked.slots.items()}
@@ -138,6 +138,8 @@ def test_only_transformers_by_adamw() -> None:
 
 
 @pytest.mark.slow  # compiling takes half a minute
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # its own
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 @pytest.mark.parametrize(("task", "config"), [CASES[0], CASES[4]])
 def test_compiled_steps_are_the_eager_ones_at_every_length(task: Task, config: SGD) -> None:
     eager, compiled = (

@@ -131,7 +131,7 @@ def test_marks_fix_source_and_target_and_nothing_else():
 
 def test_rotary_scores_depend_on_distance_alone():
     q, k = torch.randn(2, 1, 1, 1, 8, generator=generator(), dtype=torch.float64)
-    rotation = rotary_angles(torch.zeros(1, 40, 8, dtype=torch.float64), 8, 10_000.0)
+    rotation = rotary_angles(40, 8, 10_000.0, torch.zeros((), dtype=torch.float64))
     every = [rotate(x.expand(1, 1, 40, 8), rotation)[0, 0] for x in (q, k)]
     scores = every[0] @ every[1].T
     for distance in (0, 3, 11):

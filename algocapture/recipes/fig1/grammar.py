@@ -23,7 +23,9 @@ def experiment() -> dict[str, Experiment]:
 
 def _recognition(delta: float) -> Experiment:
     model = Transformer(depth=12, width=128, heads=4, causal=False, rope_base=10_000.0)
-    training = SGD(model=model, lr=5e-4, warmup=500, precision="bf16", micro_tokens=1_500_000)
+    training = SGD(
+        model=model, lr=5e-4, warmup=500, precision="bf16", micro_tokens=1_500_000, compile=True
+    )
     return Experiment(
         task=GrammarRecognition(),
         learner=Stacked(training=training),
@@ -39,4 +41,5 @@ def _recognition(delta: float) -> Experiment:
         seeds=4,
         population=4,
         device="cuda",
+        keep_models=False,  # writing them would take longer than training does
     )

@@ -30,13 +30,14 @@ def experiment() -> Experiment:
                 warmup=200,
                 precision="bf16",
                 micro_tokens=1_500_000,
+                compile=True,
             )
         ),
         protocol=Incremental(
             t0=50,
             delta=0.05,
             batch=256,
-            test=SequentialTest(looks=128, chunk=128, maximum=4096),
+            test=SequentialTest(looks=128, chunk=256, maximum=1024),
             probes=(),
             baseline_samples=0,
         ),
@@ -44,4 +45,5 @@ def experiment() -> Experiment:
         seeds=5,
         population=5,
         device="cuda",
+        keep_models=False,  # writing them would take longer than training does
     )

@@ -30,6 +30,7 @@ def _cuts(depth: int) -> Experiment:
         warmup=200,
         precision="bf16",
         micro_tokens=1_500_000,
+        compile=True,
     )
     return Experiment(
         task=MinCut(),
@@ -46,4 +47,5 @@ def _cuts(depth: int) -> Experiment:
         seeds=3,
         population=3,
         device="cuda",
+        keep_models=False,  # writing them would take longer than training does
     )

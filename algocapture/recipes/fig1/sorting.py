@@ -24,7 +24,9 @@ def experiment() -> dict[str, Experiment]:
 
 def _sorting(vocab: int) -> Experiment:
     model = Transformer(depth=2, width=128, heads=2, mlp=1024, rope_base=10_000.0)
-    training = SGD(model=model, lr=1e-3, warmup=200, precision="bf16", micro_tokens=1_500_000)
+    training = SGD(
+        model=model, lr=1e-3, warmup=200, precision="bf16", micro_tokens=1_500_000, compile=True
+    )
     return Experiment(
         task=Sorting(vocab=vocab),
         learner=Stacked(training=training),
@@ -40,4 +42,5 @@ def _sorting(vocab: int) -> Experiment:
         seeds=3,
         population=3,
         device="cuda",
+        keep_models=False,  # writing them would take longer than training does
     )

@@ -24,7 +24,9 @@ def experiment() -> dict[str, Experiment]:
 
 def _matching(delta: float) -> Experiment:
     model = Transformer(depth=3, width=64, heads=1, mlp=256, rope_base=100_000.0)
-    training = SGD(model=model, lr=1e-3, warmup=200, precision="bf16", micro_tokens=1_500_000)
+    training = SGD(
+        model=model, lr=1e-3, warmup=200, precision="bf16", micro_tokens=1_500_000, compile=True
+    )
     return Experiment(
         task=StringMatch(),
         learner=Stacked(training=training),
@@ -40,4 +42,5 @@ def _matching(delta: float) -> Experiment:
         seeds=5,
         population=5,
         device="cuda",
+        keep_models=False,  # writing them would take longer than training does
     )
