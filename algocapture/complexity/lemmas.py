@@ -123,6 +123,21 @@ def lipschitz_bound(largest: float, change: float) -> float:
     return (1 + 20 * largest**2) * change + 10 * largest * change**2
 
 
+def orthonormal_sensitivity(
+    tokens: int, draws: int, generator: torch.Generator
+) -> tuple[float, float]:
+    """d c / d epsilon of the correlation c behind block 1's attention and LayerNorm, for two inputs
+    of orthonormal tokens whose covariance is epsilon in every entry, and its standard error.
+
+    The softmaxes sum to 1, so attention passes epsilon on as it is; LayerNorm divides it by
+    q = E |a|^2 of a softmax of T independent N(0, 1) scores, about e / T.
+    """
+    scores = torch.randn(draws, tokens, generator=generator, dtype=torch.float64)
+    squares = scores.softmax(-1).square().sum(-1)
+    q = float(squares.mean())
+    return 1 / q, float(squares.std()) / draws**0.5 / q**2
+
+
 def inverse_norms(gram: np.ndarray, ridge: float) -> dict[str, float]:
     """|K~^-1|_max, |K~^-1|_2 and |K~^-1 K K~^-1|_max for K~ = K + ridge."""
     inverse = np.linalg.inv(gram + ridge * np.eye(len(gram)))

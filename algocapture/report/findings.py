@@ -19,6 +19,7 @@ from algocapture.stats.findings import Chart, Findings, Row
 from algocapture.store.files import make_folder, write_atomic
 
 SUMMARY = "summary.md"
+DIGITS = ((1,), (1, 2, 5), (1, 2, 3, 4, 6, 8))  # of an axis' ticks; the first with three or more
 MOST_ROWS = 40  # of a table on the page; the CSV has all
 
 
@@ -62,15 +63,16 @@ def draw_chart(chart: Chart, rows: Sequence[Row]) -> Figure:
 def _log_axis(
     scale: Callable[..., Any], limits: Callable[..., Any], ticks: Callable[..., Any]
 ) -> None:
-    """A logarithmic axis: ticks at powers of ten, at 1, 2 and 5 where there are few."""
+    """A logarithmic axis: ticks at powers of ten, at more digits where these are few."""
     scale("log")
     low, high = limits()
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    tens = [10.0**k for k in powers if low <= 10.0**k <= high]
-    if len(tens) < 3:
-        tens = [d * 10.0**k for k in powers for d in (1, 2, 5) if low <= d * 10.0**k <= high]
-    every = -(-len(tens) // 7)
-    ticks(tens[::every], [_tick(t) for t in tens[::every]])
+    for digits in DIGITS:
+        held = [d * 10.0**k for k in powers for d in digits if low <= d * 10.0**k <= high]
+        if len(held) > 2:
+            break
+    every = -(-len(held) // 7)
+    ticks(held[::every], [_tick(t) for t in held[::every]])
     ticks([], minor=True)
 
 

@@ -146,21 +146,22 @@ def coefficients(
     """
     rows = []
     cases = [(p, lengths[0]) for p in points] + [(points[len(points) // 2], t) for t in lengths[1:]]
-    for kind in BOTH:
-        for p, t in cases:
-            own = seed.child(kind, p, t)
-            x, y = zip(*(_matches(p, size, own, device) for size in (t, 3 * t // 2)), strict=True)
-            gram = KERNEL.estimate(
-                [*x[0].unbind(0), *x[1].unbind(0)], samples=SAMPLES, kinds=BOTH,
-                generator=torch_generator(own.child("draws"), device), sampler="row", memory=MEMORY,
-            )[kind].value.cpu().numpy()  # fmt: skip
+    for p, t in cases:
+        own = seed.child(p, t)
+        x, y = zip(*(_matches(p, size, own, device) for size in (t, 3 * t // 2)), strict=True)
+        grams = KERNEL.estimate(
+            [*x[0].unbind(0), *x[1].unbind(0)], samples=SAMPLES, kinds=BOTH, sampler="row",
+            generator=torch_generator(own.child("draws"), device), memory=MEMORY,
+        )  # fmt: skip
+        for kind in BOTH:
+            gram = grams[kind].value.cpu().numpy()
             first = _solve(gram[:p, :p], y[0], ridge)
             second = _solve(gram[p:, p:], y[1] - gram[p:, :p] @ first, ridge)
             for stage, alpha in enumerate((first, second), 1):
+                norm = float(np.linalg.norm(alpha))
                 rows.append(
                     {"kind": kind, "stage": stage, "P": p, "T": t, "max": float(abs(alpha).max()),
-                     "norm": float(np.linalg.norm(alpha)), "norm / sqrt(P)":
-                     float(np.linalg.norm(alpha) / p**0.5), "worst case": 1 / ridge}
+                     "norm": norm, "norm / sqrt(P)": norm / p**0.5, "worst case": 1 / ridge}
                 )  # fmt: skip
     return rows
 

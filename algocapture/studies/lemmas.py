@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from algocapture.complexity import lemmas
 from algocapture.config import register
 from algocapture.stats.findings import Findings, Row
+from algocapture.stats.power import power_law
 from algocapture.studies.base import Study, check_sizes
 from algocapture.types import torch_generator
 
@@ -32,7 +34,7 @@ OBJECTIVES: dict[str, tuple[str, float, Objective]] = {
     "trace": ("Tr(J_1^T M J_2 M^T), |M| <= 1", 4.0,
               lambda s1, s2, m: lemmas.trace_term(s1, s2, m, m).abs()),
 }  # fmt: skip
-LIPSCHITZ, INVERSE = "lipschitz", "inverse"
+LIPSCHITZ, INVERSE, LAYERNORM = "lipschitz", "inverse", "layernorm"
 
 
 @register
@@ -43,23 +45,28 @@ class Lemmas(Study):
     tokens: tuple[int, ...] = (2, 3, 4, 6)
     starts: int = 32
     steps: int = 150
+    lengths: tuple[int, ...] = (8, 32, 128, 512, 2048)  # orthonormal tokens before a LayerNorm
+    draws: int = 20_000  # of their scores
     trials: int = 2000  # random covariances of two tokens, where the mean is exact
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_sizes("tokens", self.tokens, 2)
-        for name in ("starts", "steps", "trials"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)!r}")
+        check_sizes("lengths", self.lengths, 1, 3)
+        for name, least in {"starts": 1, "steps": 1, "trials": 1, "draws": 2}.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be >= {least}, got {getattr(self, name)!r}")
 
     def parts(self) -> tuple[str, ...]:
-        return (*OBJECTIVES, LIPSCHITZ, INVERSE)
+        return (*OBJECTIVES, LIPSCHITZ, INVERSE, LAYERNORM)
 
     def measure(self, part: str) -> list[Row]:
         if part == LIPSCHITZ:
             return [self._lipschitz()]
         if part == INVERSE:
             return self._inverse()
+        if part == LAYERNORM:
+            return self._layernorm()
         what, bound, objective = OBJECTIVES[part]
         return [
             _row(what, bound, climb(objective, t, self.starts, self.steps,
@@ -91,8 +98,17 @@ class Lemmas(Study):
         return [_row(f"ridge * {name} norm of the inverse", bounds[name], best[name], None)
                 for name in best]  # fmt: skip
 
+    def _layernorm(self) -> list[Row]:
+        rows = []
+        for t in self.lengths:
+            generator = torch_generator(self.seed(LAYERNORM).child(t))
+            found, error = lemmas.orthonormal_sensitivity(t, self.draws, generator)
+            rows.append({"T": t, "sensitivity": found, "stderr": error, "T / e": t / math.e})
+        return rows
+
     def findings(self, rows: Mapping[str, list[Row]]) -> Findings:
-        held = [row for of in rows.values() for row in of]
+        held = [row for part, of in rows.items() if part != LAYERNORM for row in of]
+        grows = rows[LAYERNORM]
         broken = [row for row in held if row["found"] > row["bound"] * (1 + 1e-6)]
         best: dict[str, Row] = {}
         for row in held:
@@ -102,8 +118,13 @@ class Lemmas(Study):
             f"{len(broken)} of {len(held)} searches found a violation.",
             "Entries of Sigma' and M are free in [-1, 1]: more than covariances may be.",
         )
-        tables = {"tightness": list(best.values()), "searches": held}
-        return Findings("How tight the lemmas are", tables, notes=notes)
+        tables = {"tightness": list(best.values()), "layernorm": grows, "searches": held}
+        law = power_law(
+            [row["T"] for row in grows], [row["sensitivity"] for row in grows],
+            "sensitivity of a block to Sigma' over T, orthonormal tokens",
+            stderr=[row["stderr"] for row in grows], theory="1: LayerNorm divides by e / T",
+        )  # fmt: skip
+        return Findings("How tight the lemmas are", tables, (law,), notes=notes)
 
 
 def _row(what: str, bound: float, found: float, tokens: int | None) -> Row:

@@ -84,9 +84,8 @@ class Table1(Study):
         tables["draws-lines"] = [
             r | {"which": f"{r['kind']}, depth {r['depth']}"} for r in rows["error-draws"]
         ]
-        tables["points-lines"] = [
-            r | {"which": f"{r['kind']}, {r['what']}"} for r in rows["error-points"]
-        ]
+        for kind in errors.BOTH:
+            tables[f"points-{kind}"] = _pick(rows["error-points"], kind=kind)
         notes = (
             f"Products: formula and count are equal in {ratios.count(1.0)} of {len(ratios)} rows; "
             f"the largest ratio is {max(ratios):.3f}, the least {min(ratios):.3f} (deep roots lose "
@@ -110,8 +109,13 @@ CHARTS = (
           "what"),
     Chart("draws", "Error of a kernel entry", "draws-lines", "draws", "error", "draws", "which",
           "stderr"),
-    Chart("points", "Error of a predictor with coefficients 1", "points-lines", "P", "error", "P",
-          "which", "stderr"),
+    *(
+        Chart(f"points-{kind}", f"Error of a predictor with coefficients 1, {kind.upper()}",
+              f"points-{kind}", "P", "error", "P", "what", "stderr")
+        for kind in errors.BOTH
+    ),
+    Chart("length", "Error of a kernel entry, 64 draws", "error-length", "T", "error", "T", "kind",
+          "stderr"),
     Chart("alpha", "Largest coefficient", "alpha-points", "P", "max", "P", "which"),
 )  # fmt: skip
 
@@ -191,8 +195,12 @@ def _errors(rows: Mapping[str, list[Row]]) -> list[Exponent]:
             found.append(_law(held, "P", "error", f"{kind}: predictor's error in P, {what}",
                               theory=theory))  # fmt: skip
         held = _pick(rows["error-length"], kind=kind)
-        found.append(_law(held, "T", "error", f"{kind}: error of an entry in T",
-                          theory="0 (independent of T)"))  # fmt: skip
+        for some in (held, held[len(held) // 2 :]):
+            if len(some) > 2:
+                found.append(
+                    _law(some, "T", "error", f"{kind}: error of an entry in T >= {some[0]['T']}",
+                         theory="0 (independent of T)")
+                )  # fmt: skip
     return found
 
 
@@ -207,7 +215,7 @@ def _coefficients(rows: list[Row]) -> list[Exponent]:
             found += [
                 _law(by_points, "P", "max", f"{name}: max |alpha| in P",
                      theory="0 (remark), at most 0.5"),
-                _law(by_points, "P", "norm", f"{name}: ||alpha|| in P", theory="at most 0.5"),
+                _law(by_points, "P", "norm", f"{name}: ||alpha|| in P", theory="0.5 (remark)"),
                 _law(by_length, "T", "max", f"{name}: max |alpha| in T", theory="0"),
             ]  # fmt: skip
     return found

@@ -179,3 +179,14 @@ def test_the_kernels_trace_is_the_lemmas(same: bool) -> None:
     mean, mean_ntk = (a1[0, 0, 0] @ k @ a2[0, 0, 0].T for k in (s, t))
     wanted = mean + mean_ntk + (2 * s + t) * trace[0] + s * trace[1]
     torch.testing.assert_close(found.ntk[0, 0, :, 0], wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_layernorm_behind_orthonormal_tokens() -> None:
+    """T = 2 by quadrature of the whole attention; T = 1 sees no softmax; |z| < 4."""
+    small, eye = 1e-3, np.eye(2)
+    apart = np.block([[eye, np.full((2, 2), small)], [np.full((2, 2), small), eye]])
+    together = np.block([[eye, eye], [eye, eye]])
+    passed, q = (lemmas.attention_of_two(sigma, 48)[0, 0] for sigma in (apart, together))
+    found, error = lemmas.orthonormal_sensitivity(2, 20_000, torch.Generator().manual_seed(3))
+    assert abs(found - passed / small / q) < 4 * error
+    assert lemmas.orthonormal_sensitivity(1, 2, torch.Generator().manual_seed(3)) == (1.0, 0.0)
