@@ -7,13 +7,15 @@ are batched over members; for attention members are folded into the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from algocapture.models.transformer import (
     Rotation,
@@ -26,6 +28,8 @@ from algocapture.types import TaskSpec
 
 Weights = dict[str, Tensor]
 ALIGNED = 64  # entries: a parameter that began elsewhere would keep products off the matrix units
+SHORT = 1024  # positions up to which attention goes without cuDNN
+MOST_COMPILED = 128  # variants of a piece: models, with gradients or without
 BLOCK = ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias", "qkv", "out", "up", "down")
 ENDS = ("norm.weight", "norm.bias", "head", "head_bias")
 
@@ -78,23 +82,27 @@ def _aligned(size: int) -> int:
 class StackedTransformer:
     """The forward pass of a population; the same function as each member's module.
 
-    Of `compiled()`, embedding, block and readout are compiled each on its own: all blocks but the
-    last share one compilation, so that its time does not grow with depth. The number of instances
-    and the length may vary; the angles of the rotation come from outside, since a compiler would
-    compute them anew for every entry that they turn (half of the step it was).
+    Of `compiled()`, what lies between two attentions is compiled, each piece on its own: all
+    blocks share them, so that compiling does not grow with depth. The number of instances and the
+    length may vary. The angles of the rotation come from outside, since a compiler would compute
+    them anew for every entry that they turn (that was half of a step).
     """
 
     def __init__(self, config: Transformer, spec: TaskSpec, layout: Layout) -> None:
         self.config, self.spec, self.layout = config, spec, layout
         self.marking = False  # of the axes that vary, for the compiler
-        self.embed, self.block, self.read = self._embed, self._block, self._read
+        self.embed, self.project, self.rest, self.read = self._pieces()
+
+    def _pieces(self) -> tuple[Callable[..., Any], ...]:
+        return self._embed, self._project, self._rest, self._read
 
     def compiled(self) -> StackedTransformer:
+        torch._dynamo.config.recompile_limit = MOST_COMPILED  # of all models of a process
         made = StackedTransformer(self.config, self.spec, self.layout)
         made.marking = True
-        made.embed = torch.compile(made._embed, fullgraph=True)
-        made.block = torch.compile(made._block, fullgraph=True)
-        made.read = torch.compile(made._read, fullgraph=True)
+        made.embed, made.project, made.rest, made.read = (
+            torch.compile(piece, fullgraph=True) for piece in made._pieces()
+        )
         return made
 
     def __call__(
@@ -105,19 +113,18 @@ class StackedTransformer:
     ) -> Float[Tensor, "members n ..."]:
         """Products and attention are in `low`; embedding, residual stream, norms as rows are."""
         weights, low = self.layout.split(rows), low or rows.dtype
-        config, last = self.config, self.config.reads(self.spec) == "last"
         x = self.embed(weights["embedding"], weights.get("marks"), self._varying(inputs))
         rotation = None
-        if config.position == "rope":
-            angles = rotary_angles(x.shape[2], config.head_width, config.rope_base, x)
+        if self.config.position == "rope":
+            angles = rotary_angles(x.shape[2], self.config.head_width, self.config.rope_base, x)
             rotation = self._varying(angles[0], 0), self._varying(angles[1], 0)
-        for number in range(config.depth):
+        for number in range(self.config.depth):
             own = {name: weights[f"blocks.{number}.{name}"] for name in BLOCK}
-            x = self.block(
-                own, self._varying(x), rotation, low, last and number == config.depth - 1
-            )
-        ends = {name: weights[name] for name in ENDS}
-        return self.read(ends, self._varying(x), low)
+            last = number == self.config.depth - 1 and self.config.reads(self.spec) == "last"
+            x, query, key, value = self.project(own, self._varying(x), rotation, low, last)
+            mixed = attend(query, key, value, causal=self.config.causal and not last)
+            x = self.rest(own, self._varying(x), self._varying(mixed, 0, 2))
+        return self.read({name: weights[name] for name in ENDS}, self._varying(x), low)  # type: ignore[no-any-return]
 
     def _varying(self, x: Tensor, *axes: int) -> Tensor:
         """What compiled parts must not be specialised to: by default the number, the length."""
@@ -149,30 +156,41 @@ class StackedTransformer:
             x = x.index_add(2, positions, marks[:, None].expand(-1, x.shape[1], -1, -1).to(x))
         return x
 
-    def _block(
+    def _project(
         self, own: Weights, x: Tensor, rotation: Rotation | None, low: torch.dtype, last: bool
-    ) -> Tensor:
+    ) -> tuple[Tensor, ...]:
+        """The residual stream where it goes on; queries, keys, values, (members n, heads, ...)."""
         width = x.shape[-1]
         normed = _norm(x, own["norm1.weight"], own["norm1.bias"], low)
-        if last:
+        if last:  # the last position sees all the others, causal or not
             x = x[:, :, -1:]
             query = _linear(normed[:, :, -1:], own["qkv"][:, :width])
             key, value = _linear(normed, own["qkv"][:, width:]).chunk(2, -1)
         else:
             query, key, value = _linear(normed, own["qkv"]).chunk(3, -1)
-        heads = [
+        query, key, value = (
             part.flatten(0, 1).unflatten(-1, (self.config.heads, -1)).transpose(1, 2)
             for part in (query, key, value)
-        ]
-        query, key, value = heads
+        )
         if rotation is not None:
             query, key = rotate(query, rotation), rotate(key, rotation)
-        causal = self.config.causal and not last  # the last position sees all the others
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+        return x, query, key, value
+
+    def _rest(self, own: Weights, x: Tensor, mixed: Tensor) -> Tensor:
+        """The block after its attention."""
         mixed = mixed.transpose(1, 2).flatten(2).unflatten(0, x.shape[:2])
         x = x + _linear(mixed, own["out"])
-        normed = _norm(x, own["norm2.weight"], own["norm2.bias"], low)
+        normed = _norm(x, own["norm2.weight"], own["norm2.bias"], mixed.dtype)
         return x + _linear(F.gelu(_linear(normed, own["up"])), own["down"])
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, causal: bool) -> Tensor:
+    """Softmax attention. cuDNN plans anew for every shape, which costs more than short lengths
+    take, and its kernels are made for long ones."""
+    if not query.is_cuda or key.shape[2] > SHORT:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+        return F.scaled_dot_product_attention(query, key, value, is_causal=causal)
 
 
 def _linear(x: Tensor, weight: Float[Tensor, "members out in"]) -> Tensor:

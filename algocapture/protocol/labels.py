@@ -16,16 +16,17 @@ from algocapture.tasks.base import Task
 from algocapture.types import Batch
 
 TABLE = 4096  # labels are integers in [0, TABLE - 1); the rest share the last place
+NOWHERE = TABLE  # what is not scored goes there: selecting by a mask would wait for the device
 
 
 class SeenLabels:
     """A table on the device: no copy to the host while training."""
 
     def __init__(self, device: torch.device) -> None:
-        self.table = torch.zeros(TABLE, dtype=torch.bool, device=device)
+        self.table = torch.zeros(TABLE + 1, dtype=torch.bool, device=device)
 
     def add(self, batch: Batch) -> None:
-        self.table[_index(batch.targets[batch.mask])] = True
+        self.table[torch.where(batch.mask, _index(batch.targets), NOWHERE)] = True
 
     def split(self, task: Task, predicted: Tensor, batch: Batch) -> Split:
         scored = task.scored(batch)
@@ -36,10 +37,10 @@ class SeenLabels:
         return Split(n_seen, wrong_seen, n - n_seen, wrong_all - wrong_seen)
 
     def state(self) -> np.ndarray:
-        return self.table.cpu().numpy().copy()
+        return self.table[:TABLE].cpu().numpy().copy()
 
     def load(self, table: np.ndarray) -> None:
-        self.table.copy_(torch.from_numpy(np.array(table)))
+        self.table[:TABLE].copy_(torch.from_numpy(np.array(table)))
 
 
 @dataclass(frozen=True)
