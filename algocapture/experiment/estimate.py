@@ -10,7 +10,9 @@ import torch
 
 from algocapture.experiment.running import Experiment
 from algocapture.experiment.unit import is_present, threads
-from algocapture.learners.base import Learner
+from algocapture.learners.base import Learner, LearnerConfig
+from algocapture.learners.sgd import SGD
+from algocapture.learners.stacked import Stacked
 from algocapture.types import Batch, torch_generator
 
 
@@ -29,7 +31,7 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
     seeds = [experiment.seed(number).child("estimate") for number in experiment.seeds_of(0)]
     sizes = experiment.protocol.sizes(experiment.limits.largest)
     with threads(experiment.threads):
-        learner = experiment.learner.build(experiment.task, seeds, device)
+        learner = _eager(experiment.learner).build(experiment.task, seeds, device)
         flops = [_forward(learner, experiment, size) for size in (sizes[0], sizes[-1])]
         n = experiment.protocol.batch if present else 1  # of a step for a GPU one is enough here
         seconds, trained = _timed_step(learner, experiment, sizes[0], n)
@@ -48,6 +50,13 @@ def estimate(experiment: Experiment) -> dict[str, Any]:
         "flops_at_most": total * experiment.units(),
         "hours_at_most": total / trained * seconds / 3600 if present else None,
     }
+
+
+def _eager(learner: LearnerConfig) -> LearnerConfig:
+    """To compile it would take longer than the one step that is timed: times are at most."""
+    if isinstance(learner, Stacked):
+        return replace(learner, training=replace(learner.training, compile=False))
+    return replace(learner, compile=False) if isinstance(learner, SGD) else learner
 
 
 def _forward(learner: Learner, experiment: Experiment, size: int) -> int:

@@ -29,7 +29,6 @@ from algocapture.types import TaskSpec
 Weights = dict[str, Tensor]
 ALIGNED = 64  # entries: a parameter that began elsewhere would keep products off the matrix units
 SHORT = 1024  # positions up to which attention goes without cuDNN
-MOST_COMPILED = 128  # variants of a piece: models, with gradients or without
 BLOCK = ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias", "qkv", "out", "up", "down")
 ENDS = ("norm.weight", "norm.bias", "head", "head_bias")
 
@@ -97,7 +96,8 @@ class StackedTransformer:
         return self._embed, self._project, self._rest, self._read
 
     def compiled(self) -> StackedTransformer:
-        torch._dynamo.config.recompile_limit = MOST_COMPILED  # of all models of a process
+        # What was compiled for another model would make all that differs a variable, the width too.
+        torch._dynamo.reset()
         made = StackedTransformer(self.config, self.spec, self.layout)
         made.marking = True
         made.embed, made.project, made.rest, made.read = (
