@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from algocapture.allocator import keep_freed_memory
 from algocapture.kernels import Estimate, InfiniteFullyConnected, InfiniteTransformer
-from algocapture.kernels.allocator import keep_freed_memory
 from algocapture.kernels.samplers import SharedRoot
 from benchmarks.kernels_neural_tangents import SETTINGS
 from benchmarks.timing import interleaved, measured

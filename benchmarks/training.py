@@ -28,7 +28,6 @@ from torch.nn.utils import clip_grad_norm_
 
 import algocapture.protocol.engine
 import algocapture.protocol.examine
-import algocapture.protocol.member
 from algocapture.experiment import Experiment, drive
 from algocapture.experiment.messages import Reporter
 from algocapture.launch import Inline, Launcher, Processes
@@ -40,6 +39,7 @@ from algocapture.protocol import Engine, Limits
 from algocapture.protocol.examine import Examiner
 from algocapture.protocol.labels import SeenLabels
 from algocapture.protocol.member import Member
+from algocapture.protocol.streams import Stream
 from algocapture.recipes.quickstart import experiment as quickstart
 from algocapture.rng import Seed
 from algocapture.stats.sequential import Look
@@ -151,7 +151,7 @@ WATCHED: Mapping[str, list[tuple[Any, str]]] = {
     "the sequential test": [(Look, "update")],
     "intervals of the looks": [(algocapture.stats.sequential, "confidence_interval")],
     "seeds and generators": [
-        (algocapture.protocol.member, "torch_generator"),
+        (Stream, "take"),
         (algocapture.protocol.examine, "torch_generator"),
         (Seed, "numpy"),
     ],
@@ -236,8 +236,9 @@ def sampler(held: Experiment, size: int) -> dict[str, Callable[[], object]]:
     learner = held.learner.build(held.task, [held.seed(0)], device)
 
     def draw() -> Any:
-        seed = member.seed.child("train", 0, 17)
-        return member.draw(held.task, seed, size, held.protocol.batch, "train", device)
+        member.steps += 1
+        generator = member.training_generator(device)
+        return member.draw(held.task, generator, size, held.protocol.batch, "train")
 
     batch = draw()
     return {"sampling": draw, "step": lambda: learner.step([batch])}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 BASE = {"rng", "ledger", "config", "elsewhere"}
-NOUNS = BASE | {"types"}
+NOUNS = BASE | {"types", "allocator"}
 OUTPUT = {"stats", "store", "launch", "report"}
 
 # Part -> the parts that it may import (itself always). The directions of DESIGN's house, with two
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ledger": set(),
     "config": set(),
     "elsewhere": set(),
+    "allocator": set(),
     "types": BASE,
     "tasks": NOUNS,
     "models": NOUNS,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from algocapture.allocator import keep_freed_memory
 from algocapture.experiment.configuration import Configuration
 from algocapture.experiment.messages import Reporter
 from algocapture.launch.base import DONE, INTERRUPTED, Emit
@@ -39,6 +40,7 @@ def work(
 
     With `published`, from the one that came furthest, here or there.
     """
+    keep_freed_memory()
     seeds = experiment.seeds_of(unit)
     with threads(experiment.threads), unit_folder(run, experiment, unit, wait) as folder:
         if published is not None:

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from algocapture.allocator import keep_freed_memory
 from algocapture.config import register
-from algocapture.kernels.allocator import keep_freed_memory
 from algocapture.kernels.checks import check_choice, check_count, check_finite, check_variance
 from algocapture.kernels.duals import activation
 

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from algocapture.kernels.allocator import keep_freed_memory
+from algocapture.allocator import keep_freed_memory
 from algocapture.kernels.checks import check_choice, check_count
 from algocapture.kernels.fully_connected import InfiniteFullyConnected
 from algocapture.kernels.growth import Block, Growth, Layout, bordered

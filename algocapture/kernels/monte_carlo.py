@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from algocapture.kernels.allocator import keep_freed_memory
+from algocapture.allocator import keep_freed_memory
 from algocapture.kernels.attention import cheaper_by_features
 from algocapture.kernels.chain import Chain, Entry, Plan, workspace
 from algocapture.kernels.checks import check_choice

@@ -23,7 +23,10 @@ class GlobalGenerator:
     def __init__(self, seed: Seed, device: torch.device) -> None:
         self.device = device
         outer = _read(device)
-        torch.manual_seed(seed.integer())  # noqa: TID251 - undone in the next lines
+        # torch.manual_seed keeps a traceback for each of its calls, where CUDA has not begun.
+        torch.default_generator.manual_seed(seed.integer())  # undone in the next lines
+        if device.type == "cuda":
+            torch.cuda.manual_seed_all(seed.integer())  # noqa: TID251 - undone likewise
         self.states = _read(device)
         _write(outer, device)
 

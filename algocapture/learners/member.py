@@ -55,10 +55,10 @@ class Member:
         flops = (1 + BACKWARD) * len(batch) * self.forward_flops(batch.inputs)
         with self.generator.use():
             self.module.train()
-            self.module.zero_grad(set_to_none=True)
+            self.optimiser.clear()
             loss = self._accumulate(batch)
             if self.clip is not None:
-                nn.utils.clip_grad_norm_(self.module.parameters(), self.clip)
+                nn.utils.clip_grad_norm_(self.optimiser.parameters.values(), self.clip)
             self.optimiser.step(self.lr(self.steps), self.steps)
         self.steps += 1
         return Step(loss=float(loss), flops=flops)

@@ -31,6 +31,11 @@ class Optimiser(ABC):
             for key in self.keys
         }
 
+    def clear(self) -> None:
+        """Forget the gradients (a module's own zero_grad walks through all its parts)."""
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
     @torch.no_grad()
     def step(self, lr: float, number: int) -> None:
         """The step of that number, counted from 0, along the parameters' gradients."""

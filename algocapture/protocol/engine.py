@@ -113,7 +113,8 @@ class Engine:
         root share the order, so that the batches of a stacked population are of one size."""
         seed, size, n = self._request(member, 0)
         if self._ahead is None or self.task.on_gpu(size):
-            return member.draw(self.task, seed, size, n, "train", self.device)
+            generator = member.training_generator(self.device)
+            return member.draw(self.task, generator, size, n, "train")
         made = self._ahead.take((seed, size, n), partial(self._request, member))
         return member.ledger.draw(lambda _: made, n, stage=member.name, account="train")
 
@@ -122,9 +123,10 @@ class Engine:
         sizes = self.protocol.training_sizes(member.stage, self.task.spec.smallest)
         number = member.steps + later
         turn, place = divmod(number, len(sizes))
-        order = Seed(member.seed.root).child("order", member.stage, turn)
-        size = sizes[_order(order, len(sizes))[place]]
-        return member.seed.child("train", member.stage, number), size, self.protocol.batch
+        if len(sizes) > 1:
+            order = Seed(member.seed.root).child("order", member.stage, turn)
+            place = _order(order, len(sizes))[place]
+        return member.training_seed(number), sizes[place], self.protocol.batch
 
     def _look(self, due: list[Member]) -> list[Event]:
         events: list[Event] = []

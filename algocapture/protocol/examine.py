@@ -12,7 +12,6 @@ from algocapture.learners.base import Learner
 from algocapture.protocol.labels import SeenLabels, Split
 from algocapture.protocol.member import Member
 from algocapture.protocol.plan import Protocol
-from algocapture.rng import Seed
 from algocapture.stats.sequential import Look, confidence_interval
 from algocapture.tasks.base import Task
 from algocapture.tasks.counting import counting
@@ -43,9 +42,9 @@ class Examiner:
         decisions: dict[int, str] = {}
         chunk = 0
         while open_ := [m for m in due if m.number not in decisions]:
-            paths = {m.number: m.seed.child("look", m.stage, len(m.looks), chunk) for m in open_}
+            generators = {m.number: m.looking_generator(chunk, self.device) for m in open_}
             for number, (errors, split) in self._errors(
-                open_, paths, size, self.protocol.test.chunk, with_split=True
+                open_, generators, size, self.protocol.test.chunk, with_split=True
             ).items():
                 splits[number] = splits[number] + split
                 missed[number] += int((errors > 0).sum())
@@ -70,8 +69,8 @@ class Examiner:
 
     def probe(self, member: Member, size: int, samples: int, purpose: str) -> dict[str, Any]:
         """The error at any size, as the member is."""
-        paths = {member.number: member.seed.child(purpose, member.stage, size)}
-        ((errors, _),) = self._errors([member], paths, size, samples).values()
+        generator = torch_generator(member.seed.child(purpose, member.stage, size), self.device)
+        ((errors, _),) = self._errors([member], {member.number: generator}, size, samples).values()
         low, high = confidence_interval(errors)
         return {"size": size, "n": len(errors), "error": float(errors.mean()), "low": low} | {
             "high": high
@@ -90,15 +89,15 @@ class Examiner:
     def _errors(
         self,
         members: Sequence[Member],
-        paths: dict[int, Seed],
+        generators: dict[int, torch.Generator],
         size: int,
         n: int,
         with_split: bool = False,
     ) -> dict[int, tuple[np.ndarray, Split]]:
         batches: list[Batch | None] = [None] * len(self.members)
         for member in members:
-            seed = paths[member.number]
-            batches[member.number] = member.draw(self.task, seed, size, n, "evaluate", self.device)
+            generator = generators[member.number]
+            batches[member.number] = member.draw(self.task, generator, size, n, "evaluate")
         predictions = self.learner.predict(batches)
         found = {}
         for member in members:

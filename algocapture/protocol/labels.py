@@ -17,30 +17,42 @@ from algocapture.types import Batch
 
 TABLE = 4096  # labels are integers in [0, TABLE - 1); the rest share the last place
 NOWHERE = TABLE  # what is not scored goes there: selecting by a mask would wait for the device
+WAITING = 16  # batches whose labels are entered together, or at the next look
 
 
 class SeenLabels:
     """A table on the device: no copy to the host while training."""
 
     def __init__(self, device: torch.device) -> None:
-        self.table = torch.zeros(TABLE + 1, dtype=torch.bool, device=device)
+        self._table = torch.zeros(TABLE + 1, dtype=torch.bool, device=device)
+        self._waiting: list[tuple[Tensor, Tensor]] = []  # targets and masks
+
+    @property
+    def table(self) -> Tensor:
+        """Which labels have occurred."""
+        if self._waiting:
+            targets, mask = map(torch.cat, zip(*self._waiting, strict=True))
+            self._table.index_fill_(0, torch.where(mask, _index(targets), NOWHERE), True)
+            self._waiting.clear()
+        return self._table[:TABLE]
 
     def add(self, batch: Batch) -> None:
-        self.table[torch.where(batch.mask, _index(batch.targets), NOWHERE)] = True
+        self._waiting.append((batch.targets.flatten(), batch.mask.flatten()))
+        if len(self._waiting) == WAITING:
+            _ = self.table
 
     def split(self, task: Task, predicted: Tensor, batch: Batch) -> Split:
-        scored = task.scored(batch)
-        wrong = task.wrong(predicted, batch.targets) & scored
-        seen = self.table[_index(batch.targets)] & scored
-        counts = torch.stack([seen.sum(), (wrong & seen).sum(), scored.sum(), wrong.sum()])
-        n_seen, wrong_seen, n, wrong_all = counts.tolist()
-        return Split(n_seen, wrong_seen, n - n_seen, wrong_all - wrong_seen)
+        seen = self.table[_index(batch.targets)]
+        kinds = seen + 2 * task.wrong(predicted, batch.targets)
+        kinds = torch.where(task.scored(batch), kinds, 4)
+        unseen, right, wrong_unseen, wrong, _ = kinds.flatten().bincount(minlength=5).tolist()
+        return Split(right + wrong, wrong, unseen + wrong_unseen, wrong_unseen)
 
     def state(self) -> np.ndarray:
-        return self.table[:TABLE].cpu().numpy().copy()
+        return self.table.cpu().numpy().copy()
 
     def load(self, table: np.ndarray) -> None:
-        self.table[:TABLE].copy_(torch.from_numpy(np.array(table)))
+        self.table[:] = torch.from_numpy(np.array(table))
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,15 @@ from typing import Any
 import torch
 
 from algocapture.ledger import Account, Ledger
+from algocapture.protocol.streams import Stream
 from algocapture.rng import Seed
 from algocapture.tasks.base import Task
-from algocapture.types import Batch, torch_generator
+from algocapture.types import Batch
 
 
 @dataclass
 class Member:
-    """Where a member stands. Everything here goes into the checkpoint."""
+    """Where a member stands. All but the streams, which follow from it, goes into checkpoints."""
 
     number: int
     seed: Seed
@@ -29,17 +30,32 @@ class Member:
     low: int = 0  # samples of the stage at its last failing look
     spent: int = 0  # samples before the current stage: of all stages, or of stage 0 alone
     looks: list[dict[str, Any]] = field(default_factory=list)
+    training: Stream = field(default_factory=Stream)
+    looking: Stream = field(default_factory=Stream)
 
     @property
     def name(self) -> str:
         """The current stage as the ledger calls it."""
         return f"stage-{self.stage:03d}"
 
+    def training_seed(self, step: int) -> Seed:
+        """Of the batch of a step of the current stage."""
+        return self.seed.child("train", self.stage, step)
+
+    def training_generator(self, device: torch.device) -> torch.Generator:
+        return self.training.take(self.training_seed, self.steps, device)
+
+    def looking_generator(self, chunk: int, device: torch.device) -> torch.Generator:
+        """Of a chunk of the look that comes; most looks need the first chunk alone."""
+        seed, look = self.seed.child("look", self.stage), len(self.looks)
+        if chunk == 0:
+            return self.looking.take(lambda number: seed.child(number, 0), look, device)
+        return self.looking.take(seed.child(look).child, chunk, device)
+
     def draw(
-        self, task: Task, seed: Seed, size: int, n: int, account: Account, device: torch.device
+        self, task: Task, generator: torch.Generator, size: int, n: int, account: Account
     ) -> Batch:
         """The one way to a sample, and it charges the ledger."""
-        generator = torch_generator(seed, device)
         sample = partial(_sample, task, size, generator)
         return self.ledger.draw(sample, n, stage=self.name, account=account)
 

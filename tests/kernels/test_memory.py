@@ -10,7 +10,7 @@ import torch
 from algocapture.kernels import InfiniteTransformer
 
 LARGE = """
-import resource, torch
+import resource, torch, algocapture.kernels  # after whose imports the top of the heap is free
 from algocapture.kernels import InfiniteTransformer
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 x = torch.randn(300, 64, 8, generator=torch.Generator().manual_seed(0))
@@ -20,8 +20,8 @@ kernel.estimate(x, samples=32, generator=g, kinds=("nngp", "ntk"), memory=2**27)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 FAULTS = """
-import resource, torch
-from algocapture.kernels.allocator import keep_freed_memory
+import resource, torch, algocapture.kernels  # after whose imports the top of the heap is free
+from algocapture.allocator import keep_freed_memory
 if {keep}:
     keep_freed_memory()
 x = torch.ones(2**18)

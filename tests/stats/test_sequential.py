@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 
 from algocapture.rng import Seed
 from algocapture.stats import SequentialTest, next_look
-from algocapture.stats.sequential import THETAS, confidence_interval
+from algocapture.stats.sequential import FINE, THETAS, confidence_interval
 from algocapture.stats.simulate import _decisions, simulate_looks, simulate_stages
 
 LOUD = SequentialTest(beta=0.3, looks=2, chunk=64, maximum=1024)  # fails often enough to count
@@ -129,6 +129,31 @@ def test_the_interval_covers_at_its_stopping_time(law):
         low, high = decided(LOUD, 0.1, lambda n: LAWS[law](g, 0.07, n)).interval
         inside += low <= 0.07 <= high
     assert inside >= 0.95 * 300 - 4 * math.sqrt(300 * 0.95 * 0.05)  # z < 4, three comparisons
+
+
+def lost(errors, mean):
+    """The capital of bets that the mean is lower, over what refutes it; increasing in the mean."""
+    logs = np.log1p(FINE[:, None] * (mean - errors) / (1 - mean)).sum(axis=1)
+    return np.log(np.exp(logs - logs.max()).mean()) + logs.max() - math.log(40)
+
+
+def bisected(errors):
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if lost(errors, middle) >= 0 else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 700, 16_384])
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.1, 0.5, 0.97, 1.0])
+def test_the_intervals_ends_are_where_the_bets_win(n, share):
+    """Against bisection of the capital written out, to the ends' resolution of 2^-30."""
+    rng = np.random.default_rng(n)
+    for errors in (rng.random(n) < share, (rng.random(n) < share) * rng.random(n)):
+        low, high = confidence_interval(errors.astype(float))
+        assert high - 2**-30 <= bisected(errors) <= high + 2**-38
+        assert low - 2**-38 <= 1 - bisected(1 - errors) <= low + 2**-30
 
 
 def test_the_interval_is_not_much_wider_than_an_exact_one():
