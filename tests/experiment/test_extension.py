@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from algocapture.experiment import drive
+from algocapture.experiment import drive, unit
 from algocapture.launch import Inline
 from algocapture.protocol import Limits
 from algocapture.store import RunFolder, verify
+from algocapture.store.unit import UnitFolder
 from tests.crash import KillAt, in_child
 from tests.test_crash import EXPERIMENT
 
@@ -53,3 +54,29 @@ def test_extension_that_is_killed_and_damaged(tmp_path, expected, rename):
     newest.write_bytes(newest.read_bytes()[:100])
     assert drive(EXPERIMENT, tmp_path / "run", Inline(), notify=lambda message: None)
     assert (tmp_path / "run" / "result.json").read_bytes() == expected
+
+
+def test_checkpoints_that_cost_much_wait(tmp_path, monkeypatch):
+    """None is cheap here: all decisions are saved with the last; what a kill
+    loses is done again, to the same bytes."""
+    frugal = replace(EXPERIMENT, seeds=1, keep_models=False)
+    assert drive(frugal, tmp_path / "often", Inline())
+    commits = []
+    commit = UnitFolder.commit
+    monkeypatch.setattr(
+        UnitFolder, "commit", lambda *a, **k: (commits.append(1), commit(*a, **k))[1]
+    )
+    monkeypatch.setattr(unit, "CHEAP", 0.0)
+    monkeypatch.setattr(unit, "SHARE", 0.0)
+
+    def go(folder):
+        assert drive(frugal, folder, Inline())
+
+    go(tmp_path / "seldom")
+    assert len(commits) == 1
+    assert in_child(go, tmp_path / "killed", KillAt("rename", 5)) < 0
+    go(tmp_path / "killed")
+    expected = (tmp_path / "often" / "result.json").read_bytes()
+    for name in ("seldom", "killed"):
+        assert (tmp_path / name / "result.json").read_bytes() == expected
+        assert verify(tmp_path / name).ok
