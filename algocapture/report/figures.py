@@ -212,7 +212,10 @@ def _baselines(ax: Axes, s: Summary) -> list[Entry]:
     for i, held in enumerate(nearest[:MOST_BASELINES]):
         colour = SERIES[1:][i % (len(SERIES) - 1)]
         sizes, error = _columns(held, "size", "error")
-        (line,) = ax.plot(sizes, error, color=colour, lw=1.3, ls=DASHES[1 + i % 2], gid="baseline")
+        (line,) = ax.plot(
+            sizes, error, color=colour, lw=1.3, ls=DASHES[1 + i % 2], gid="baseline",
+            marker="_" if len(sizes) == 1 else "", ms=12,
+        )  # fmt: skip
         entries.append((line, rows.plain(held[0]["baseline"], 24)))
     return entries
 

@@ -1,8 +1,8 @@
 """Does an infinite-width transformer capture induction? The NNGP predictor, adapted in two steps.
 
-Two causal blocks (fewer cannot express it), 4 symbols, tokens encoded with their positions. At
-sizes of a CPU the predictor interpolates: what a stage costs grows with T until the limit on
-samples ends it (docs/results/infinite.md). `--set learner.kind=ntk` for the NTK.
+Two causal blocks (fewer cannot express it), 4 symbols, tokens encoded with their positions. It
+passes up to T = 6; T = 8 it did not pass with 512 samples (docs/results/infinite.md).
+`--set learner.kind=ntk` for the NTK.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from algocapture.protocol import Incremental, Limits
 from algocapture.stats import SequentialTest
 from algocapture.tasks import Induction
 
-COST = {"cpu": "2 cores, 10 min, 4 GB"}
+COST = {"cpu": "2 cores, 3 min, 5 GB"}
 
 
 def experiment() -> Experiment:

@@ -15,7 +15,7 @@ from algocapture.protocol import Incremental, Limits
 from algocapture.stats import SequentialTest
 from algocapture.tasks import ShortestPath
 
-COST = {"cpu": "2 cores, 10 min, 4 GB"}
+COST = {"cpu": "2 cores, 1 min, 4 GB"}
 
 
 def experiment() -> Experiment:
@@ -36,6 +36,6 @@ def experiment() -> Experiment:
             probes=(2.0,),
             probe_samples=64,
         ),
-        limits=Limits(largest=6, samples=512),
+        limits=Limits(largest=6, samples=384),
         seeds=2,
     )

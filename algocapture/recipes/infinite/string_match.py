@@ -14,7 +14,7 @@ from algocapture.protocol import Incremental, Limits
 from algocapture.stats import SequentialTest
 from algocapture.tasks import StringMatch
 
-COST = {"cpu": "2 cores, 10 min, 4 GB"}
+COST = {"cpu": "2 cores, 7 min, 14 GB (7 with --launcher inline)"}
 
 
 def experiment() -> Experiment:
