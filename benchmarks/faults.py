@@ -9,6 +9,7 @@ store, and counts three things against the run that nothing befell:
     by hand   a folder that the same command could not bring to its end
 
     python -m benchmarks.faults --out faults.json               # about 900 faults, local
+    python -m benchmarks.faults --out faults.json --seconds 200 # a part; the same again continues
     python -m benchmarks.faults --only "power" --scale 0.1      # a part of it, a tenth
     python -m benchmarks.faults --break ledger --scale 0.05     # a broken store: must be counted
 """
@@ -37,6 +38,7 @@ from tests.crash import Work, in_child
 from tests.victim import real
 
 Place = tuple[int, int]  # seed, stage
+PORTION = 30  # faults of a kind before what was counted is written down
 
 
 @dataclass
@@ -174,26 +176,44 @@ def campaign(
     only: str = "",
     scale: float = 1.0,
     seed: int = 0,
-    keep: Callable[[Any], None] = lambda rows: None,
+    keep: Callable[[dict[str, Row]], None] = lambda rows: None,
     work: Work = real,
     broken: str | None = None,
+    rows: dict[str, Row] | None = None,
+    seconds: float = float("inf"),
 ) -> dict[str, Row]:
-    """Every kind of fault in turn: name -> what it did. `broken`: to a store that is."""
-    rows: dict[str, Row] = {}
+    """Every kind of fault in turn: name -> what it did. `broken`: to a store that is; `rows`: what
+    was done before. After so many seconds no portion begins."""
+    rows = {} if rows is None else rows
+    end = time.monotonic() + seconds
     with memory() as root, patch.object(units, "CHECKPOINT_SECONDS", 0.0):  # after each step
         work(root / "warm")  # what is compiled lazily is there before forking
         reference, begun = root / "undisturbed", time.perf_counter()
         assert in_child(work, reference) == 0
-        seconds = time.perf_counter() - begun
+        takes = time.perf_counter() - begun
         for name in (name for name in faults_kinds.KINDS if only in name):
             number, kind = faults_kinds.KINDS[name]
-            row = rows[name] = Row()
+            row, whole = rows.setdefault(name, Row()), max(1, round(scale * number))
             trial = Trial(work, root, row, reference)
-            generator = np.random.default_rng([seed, *name.encode()])
-            with BROKEN[broken]() if broken else nullcontext():
-                kind(trial, max(1, round(scale * number)), generator, seconds)
-            keep(rows)
+            while row.injected < whole and time.monotonic() < end:
+                generator = np.random.default_rng([seed, row.injected, *name.encode()])
+                with BROKEN[broken]() if broken else nullcontext():
+                    kind(trial, min(whole, row.injected + PORTION), generator, takes)
+                keep(rows)
     return rows
+
+
+def held(out: Path | None) -> dict[str, Row]:
+    """What earlier parts of a campaign did."""
+    if out is None or not out.exists():
+        return {}
+    return {name: Row(**row) for name, row in json.loads(out.read_bytes())["kinds"].items()}
+
+
+def hold(out: Path | None, seed: int, rows: dict[str, Row]) -> None:
+    if out is not None:
+        body = {"seed": seed, "kinds": {name: asdict(row) for name, row in rows.items()}}
+        out.write_text(json.dumps(body, indent=1) + "\n")
 
 
 def table(rows: dict[str, Row]) -> str:
@@ -213,18 +233,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="kinds with this in their name")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--break", dest="broken", choices=BROKEN)
     given = parser.parse_args()
 
     def keep(rows: dict[str, Row]) -> None:
-        name, row = list(rows.items())[-1]
-        print(f"{time.strftime('%H:%M:%S')} {name}: {asdict(row)}", flush=True)
-        if given.out is not None:
-            body = {"seed": given.seed, "kinds": {name: asdict(row) for name, row in rows.items()}}
-            given.out.write_text(json.dumps(body, indent=1) + "\n")
+        for name, row in rows.items():
+            print(f"{time.strftime('%H:%M:%S')} {name}: {asdict(row)}", flush=True)
+        hold(given.out, given.seed, rows)
 
-    rows = campaign(given.only, given.scale, given.seed, keep, broken=given.broken)
-    print(table(rows))
+    print(table(campaign(given.only, given.scale, given.seed, keep, broken=given.broken,
+                         rows=held(given.out), seconds=given.seconds)))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -153,12 +154,15 @@ def driven(folder: Path) -> None:
 
 def killed_drivers(trial: Trial, number: int, draw: Generator, seconds: float) -> None:
     """The driver of worker processes is killed: its workers end at once."""
-    trial.work, begun = driven, time.monotonic()
-    trial.finish()
-    whole = time.monotonic() - begun  # mostly its workers' start
+    trial.work = driven
     while trial.row.injected < number:
-        after = draw.uniform(0.1, 1) * whole
-        trial.hit(lambda f, t=after: in_child(driven, f, kill_after=t) == KILLED)
+        child = start_child(driven, trial.folder)
+        if moment(partial(decided, trial.folder), partial(alive, child), draw):
+            trial.row.injected += kill(child)
+        code = end_of(child)
+        trial.audit()
+        if code == 0:
+            trial.finish()
     trial.finish()
 
 
@@ -167,16 +171,37 @@ def killed_workers(trial: Trial, number: int, draw: Generator, seconds: float) -
     trial.work = driven
     while trial.row.injected < number:
         child = start_child(driven, trial.folder)
-        while trial.row.injected < number and _alive(child):
-            time.sleep(draw.uniform(0.5, 6))
+        while trial.row.injected < number and alive(child):
+            moment(partial(decided, trial.folder), partial(alive, child), draw)
             for worker in descendants(child)[: int(draw.integers(1, 3))]:
-                trial.row.injected += _kill(worker)
+                trial.row.injected += kill(worker)
+            trial.audit()
         end_of(child)
-        trial.audit()
         trial.finish()
 
 
-def _kill(process: int) -> bool:
+def decided(folder: Path) -> set[str]:
+    return {str(path) for path in folder.glob("seed-*/stage-*.json")}
+
+
+def moment(
+    marks: Callable[[], set[str]], living: Callable[[], bool], draw: Generator, slack: float = 0.1
+) -> bool:
+    """Wait until just after `marks` changed, one time in four until any moment; False if all was
+    over before. Most of a driver's life is its workers' start, which blind waits would hit."""
+    before = marks()
+    end = time.monotonic() + draw.uniform(0, 8) + 60 * (draw.random() < 0.75)
+    while living():
+        if marks() != before:
+            time.sleep(draw.uniform(0, slack))
+            return living()
+        if time.monotonic() > end:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def kill(process: int) -> bool:
     try:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:
@@ -184,7 +209,7 @@ def _kill(process: int) -> bool:
     return True
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
     return _state(process)[0] not in "ZX?"
 
 

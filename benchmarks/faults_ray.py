@@ -1,10 +1,15 @@
-"""The campaign on a Ray cluster of two nodes on loopback: workers, nodes, driver, head are killed.
+"""The campaign on a Ray cluster of two nodes on loopback.
 
     python -m benchmarks.faults_ray --number 100 --out faults_ray.json
+    python -m benchmarks.faults_ray --number 100 --out faults_ray.json --seconds 200   # a part
 
-A driver runs in a process of its own. At random instants something is killed; when the driver has
-ended, in whatever way, the same command is given again, to a new cluster if the head was killed,
-until a run is complete. It is audited as the local campaign's (`benchmarks/faults.py`).
+Workers, nodes, drivers and heads are killed, the disk is filled, checkpoints are damaged, drivers
+compete, clocks jump: several faults in one driver's life, most of them just after a stage was
+decided. When the driver has ended, in whatever way, the same command is given again, to a new
+cluster if the head was killed, until a run is complete. It is audited as the local campaign's
+(`benchmarks/faults.py`); a driver that hangs is one that was repaired by hand. Every other run has
+a store instead of a shared folder (`--publish`), whose copy is compared too. With `--seconds` no
+fault begins later; the same command continues with the kinds that FILE does not have in full.
 """
 
 from __future__ import annotations
@@ -13,167 +18,216 @@ import argparse
 import contextlib
 import json
 import os
-import signal
+import shutil
 import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from algocapture.experiment import drive
+from algocapture.experiment.publishing import fetch
 from algocapture.launch import Inline
-from benchmarks.faults import Row, Trial, memory, table
-from benchmarks.faults_kinds import descendants
-from tests.victim import EXPERIMENT
+from benchmarks.faults import Row, Trial, held, hold, table
+from benchmarks.faults_kinds import DAY, damage, decided, kill, moment
+from benchmarks.faults_nodes import CLOCK, VICTIM, Driver, Nodes
 
-VICTIM = replace(EXPERIMENT, seeds=4)
-PATIENCE = 120.0  # seconds for a driver whose cluster is gone; then a person would end it
-
-
-@dataclass
-class Nodes:
-    """A head and a second node of one core each, replaced when they are killed."""
-
-    cluster: Any = None
-    second: Any = None
-
-    def start(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        head = {"num_cpus": 1, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.second = self.cluster.add_node(num_cpus=1)
-        self.cluster.wait_for_nodes()
-
-    def stop(self) -> None:
-        with contextlib.suppress(Exception):  # parts of it are dead already
-            self.cluster.shutdown()
-
-    def mend(self) -> None:
-        """What an autoscaler or an operator does: a node for a node, a cluster for a head."""
-        if not self._alive(self.cluster.head_node):
-            self.stop()
-            self.start()
-        elif not self._alive(self.second):
-            with contextlib.suppress(Exception):
-                self.cluster.remove_node(self.second, allow_graceful=False)
-            self.second = self.cluster.add_node(num_cpus=1)
-
-    @staticmethod
-    def _alive(node: Any) -> bool:
-        return not node.dead_processes()
-
-    def kill(self, node: Any) -> bool:
-        """All processes of a node at once, as when its power is cut."""
-        doomed = [p.process.pid for held in node.all_processes.values() for p in held]
-        for process in [*doomed, *(child for pid in doomed for child in descendants(pid))]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        return bool(doomed)
-
-    def workers(self) -> list[int]:
-        """The processes that run units: Ray's workers and our own below them."""
-        ours = [pid for pid in descendants(os.getpid()) if b"algocapture" in _command(pid)]
-        return ours + [p for p in descendants(os.getpid()) if b"ray::_work" in _command(p)]
-
-
-def _command(process: int) -> bytes:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-@dataclass
-class Driver:
-    """One giving of the command."""
-
-    process: subprocess.Popen[bytes]
-    begun: float = field(default_factory=time.monotonic)
-
-    @classmethod
-    def start(cls, folder: Path, address: str) -> Driver:
-        command = [sys.executable, "-m", "benchmarks.faults_ray", "--drive", str(folder), address]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return cls(subprocess.Popen(command, **quiet))
-
-    def ends(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)
-        return self.process.poll() is not None
-
-    def end(self) -> int:
-        """The exit code; a driver that hangs is killed."""
-        if not self.ends(PATIENCE):
-            self.process.kill()
-        return self.process.wait()
+Generator = np.random.Generator
+ROOM = 256 * 2**20  # bytes of the disk that is filled
+MOST = 8  # faults in one driver's life
 
 
 class RayTrial(Trial):
+    """The drivers of one folder after another; several when they compete."""
+
     def __init__(self, root: Path, row: Row, reference: Path, nodes: Nodes) -> None:
-        super().__init__(lambda folder: None, root, row, reference)
         self.nodes = nodes
+        self.drivers: list[Driver] = []
+        super().__init__(lambda folder: None, root, row, reference)
+
+    @property
+    def store(self) -> Path | None:
+        """The folder behind the URL of every other run."""
+        return self.root / f"store-{self.number}" if self.number % 2 == 0 else None
+
+    def fresh(self) -> None:
+        if self.store is not None:
+            shutil.rmtree(self.store, ignore_errors=True)
+        super().fresh()
+
+    def begin(self) -> None:
+        url = None if self.store is None else f"file://{self.store}"
+        self.drivers.append(Driver(self.folder, self.nodes.cluster.address, url))
+
+    def end(self) -> int:
+        """The best exit code of the drivers, once all have ended."""
+        codes = [driver.end() for driver in self.drivers]
+        self.drivers = []
+        self.row.by_hand += codes.count(None)
+        self.row.details += [f"{self.folder.name}: a driver hangs"] * codes.count(None)
+        return min((abs(code) for code in codes if code is not None), default=1)
 
     def again(self) -> int:
         self.nodes.mend()
-        return Driver.start(self.folder, self.nodes.cluster.address).end()
+        self.begin()
+        return self.end()
 
-    def attack(self, kill: Callable[[Nodes, Driver], bool], waits: Sequence[float]) -> None:
-        """As many faults in one driver's life as it survives, at most one for each wait."""
+    def compare(self) -> None:
+        super().compare()
+        if self.store is not None:
+            copy = self.root / "fetched"
+            fetch(f"file://{self.store}", copy, print)
+            if (copy / "result.json").read_bytes() != self.bytes:
+                self._lost((-1, -1), "in the store's copy")
+            shutil.rmtree(copy)
+
+    def attack(self, fault: Fault, draw: Generator, most: int) -> None:
+        """As many faults in a driver's life as it survives."""
         self.nodes.mend()
-        driver = Driver.start(self.folder, self.nodes.cluster.address)
-        end = time.monotonic() + PATIENCE
-        while not self.nodes.workers() and not driver.ends(0.2) and time.monotonic() < end:
-            pass
-        for seconds in waits:
-            if not driver.ends(seconds):
-                self.row.injected += kill(self.nodes, driver)
-        code = driver.end()
+        self.begin()
+        while most and self.wait(draw):
+            took_place = fault(self, draw)
+            self.row.injected += took_place
+            most -= took_place
+            self.audit()
+            say(f"{fault.__name__} {took_place}, {len(self.seen)} stages")
+        code = self.end()
+        say(f"{self.folder.name} ended with {code}")
         self.audit()
         if code == 0:
             self.finish()
 
+    def wait(self, draw: Generator) -> bool:
+        return moment(self.marks, lambda: not all(d.ends(0) for d in self.drivers), draw, 0.4)
 
-def worker(nodes: Nodes, driver: Driver) -> bool:
-    for process in nodes.workers()[:1]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-            return True
-    return False
+    def marks(self) -> set[str]:
+        """What says that a unit came further."""
+        found = decided(self.folder)
+        if self.store is not None:
+            found |= {str(path) for path in self.store.glob("unit-*/commit-*")}
+        return found
 
 
-def node(nodes: Nodes, driver: Driver) -> bool:
-    killed = nodes.kill(nodes.second)
-    nodes.mend()
+def say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", flush=True)
+
+
+Fault = Callable[[RayTrial, Generator], bool]  # did it take place?
+
+
+def worker(trial: RayTrial, draw: Generator) -> bool:
+    """A process that runs a unit, or Ray's above it."""
+    workers = list(trial.nodes.workers())
+    return bool(workers) and kill(int(draw.choice(workers)))
+
+
+def node(trial: RayTrial, draw: Generator) -> bool:
+    killed = trial.nodes.kill(trial.nodes.second)
+    trial.nodes.mend()
     return killed
 
 
-def head(nodes: Nodes, driver: Driver) -> bool:
-    return nodes._alive(nodes.cluster.head_node) and nodes.kill(nodes.cluster.head_node)
+def head(trial: RayTrial, draw: Generator) -> bool:
+    return trial.nodes.alive(trial.nodes.cluster.head_node) and trial.nodes.kill(
+        trial.nodes.cluster.head_node
+    )
 
 
-def of_driver(nodes: Nodes, driver: Driver) -> bool:
-    if driver.process.poll() is not None:
-        return False
-    driver.process.kill()
+def driver(trial: RayTrial, draw: Generator) -> bool:
+    return kill(trial.drivers[-1].process.pid)
+
+
+def another_driver(trial: RayTrial, draw: Generator) -> bool:
+    """On the same folder; one time in two the first is killed when it enters."""
+    first = trial.drivers[-1].process
+    trial.begin()
+    if draw.random() < 0.5:
+        time.sleep(draw.uniform(0, 1))
+        kill(first.pid)
+    else:
+        trial.drivers[-1].ends(20)
     return True
 
 
-KINDS = {
-    "Ray: worker killed": (0.4, worker),
-    "Ray: node killed": (0.25, node),
-    "Ray: driver killed": (0.2, of_driver),
-    "Ray: head killed": (0.15, head),
+def full_disk(trial: RayTrial, draw: Generator) -> bool:
+    """For some seconds nothing more can be written."""
+    filler = trial.root / "filler"
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(2**20)):
+            pass
+    time.sleep(draw.uniform(0.5, 4))
+    filler.unlink()
+    return True
+
+
+def checkpoint(trial: RayTrial, draw: Generator) -> bool:
+    """The newest of a unit, in its folder or in the store, while its worker is killed."""
+    running = {unit: process for process, unit in trial.nodes.workers().items() if unit >= 0}
+    found = newest(trial, draw)
+    if not found:
+        return False
+    unit, path = found
+    if unit in running:
+        kill(running[unit])
+    damage(path, draw)
+    return True
+
+
+def newest(trial: RayTrial, draw: Generator) -> tuple[int, Path] | None:
+    pattern = "unit-*/checkpoint-*" if trial.store is None else "unit-*/commit-*"
+    paths = sorted((trial.store or trial.folder).glob(pattern))
+    last = list({path.parent: path for path in paths}.values())
+    if not last:
+        return None
+    path = last[int(draw.integers(len(last)))]
+    unit = int(path.parent.name[5:])
+    if trial.store is not None:
+        body = json.loads(path.read_bytes())["body"]
+        path = trial.store / "objects" / body["objects"][body["checkpoint"]]
+    return unit, path
+
+
+def clock(trial: RayTrial, draw: Generator) -> bool:
+    """All files have dates of years before or after, and a worker is killed; the time of day
+    jumps with each reading in every process of the second node (see `campaign`)."""
+    for path in trial.folder.rglob("*"):
+        at = time.time() + draw.uniform(-3650, 3650) * DAY
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(path, (at, at))
+    return worker(trial, draw)
+
+
+KINDS: dict[str, tuple[float, Fault]] = {
+    "Ray: worker killed": (0.3, worker),
+    "Ray: node killed": (0.15, node),
+    "Ray: driver killed": (0.15, driver),
+    "Ray: head killed": (0.1, head),
+    "Ray: another driver at once": (0.1, another_driver),
+    "Ray: disk full for seconds": (0.08, full_disk),
+    "Ray: newest checkpoint damaged": (0.07, checkpoint),
+    "Ray: clock jumps, then killed": (0.05, clock),
 }
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Nodes]:
-    nodes = Nodes()
+def small_disk() -> Iterator[Path]:
+    """A file system of its own in memory, which can be filled; without the right to mount one,
+    all kinds but that can be had."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", folder]
+        mounted = subprocess.run(["mount", *options], capture_output=True).returncode == 0
+        try:
+            yield Path(folder)
+        finally:
+            if mounted:
+                subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@contextlib.contextmanager
+def cluster(path: str) -> Iterator[Nodes]:
+    nodes = Nodes(path)
     nodes.start()
     try:
         yield nodes
@@ -182,21 +236,35 @@ def cluster() -> Iterator[Nodes]:
 
 
 def campaign(
-    number: int, only: str, seed: int, keep: Callable[[dict[str, Row]], None]
+    number: int,
+    only: str,
+    seed: int,
+    keep: Callable[[dict[str, Row]], None],
+    rows: dict[str, Row] | None = None,
+    seconds: float = float("inf"),
 ) -> dict[str, Row]:
-    rows: dict[str, Row] = {}
-    draw = np.random.default_rng(seed)
-    with memory() as root, cluster() as nodes:
+    """Until each kind has its number; `rows`: what was done before."""
+    rows = {} if rows is None else rows
+    end = time.monotonic() + seconds
+    with small_disk() as root:
         reference = root / "undisturbed"
         assert drive(VICTIM, reference, Inline())
+        (root / "sitecustomize.py").write_text(CLOCK)
         for name in (name for name in KINDS if only in name):
-            share, kill = KINDS[name]
-            row = rows[name] = Row()
-            trial = RayTrial(root, row, reference, nodes)
-            while row.injected < round(share * number):
-                trial.attack(kill, draw.uniform(0, 4, size=6).tolist())
-                keep(rows)
-            trial.finish()
+            share, fault = KINDS[name]
+            row, whole = rows.setdefault(name, Row()), round(share * number)
+            if fault is full_disk and not root.is_mount():
+                raise SystemExit("to fill a disk takes the right to mount one: begin as root")
+            if row.injected >= whole or time.monotonic() > end:
+                continue
+            draw = np.random.default_rng([seed, row.injected, *name.encode()])
+            with cluster(str(root) if fault is clock else "") as nodes:
+                say(name)
+                trial = RayTrial(root, row, reference, nodes)
+                while row.injected < whole and time.monotonic() < end:
+                    trial.attack(fault, draw, min(MOST, whole - row.injected))
+                trial.finish()
+                say(f"{row}")
             keep(rows)
     return rows
 
@@ -207,21 +275,16 @@ def main() -> None:
     parser.add_argument("--only", default="", help="kinds with this in their name")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--drive", nargs=2, metavar=("FOLDER", "ADDRESS"), help="one driver")
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
-    if given.drive is not None:
-        from algocapture.launch.ray import Ray
-
-        sys.exit(0 if drive(VICTIM, given.drive[0], Ray(address=given.drive[1])) else 3)
+    rows = {}
+    say("begun")
+    rows = held(given.out)
 
     def keep(rows: dict[str, Row]) -> None:
-        name, row = list(rows.items())[-1]
-        print(f"{time.strftime('%H:%M:%S')} {name}: {asdict(row)}", flush=True)
-        if given.out is not None:
-            body = {"seed": given.seed, "kinds": {name: asdict(row) for name, row in rows.items()}}
-            given.out.write_text(json.dumps(body, indent=1) + "\n")
+        hold(given.out, given.seed, rows)
 
-    print(table(campaign(given.number, given.only, given.seed, keep)))
+    print(table(campaign(given.number, given.only, given.seed, keep, rows, given.seconds)))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ class Published:
 
     url: str
     _there: set[str] = field(default_factory=set)  # objects
+    _damaged: set[str] = field(default_factory=set)  # commits that are not whole: put again
     _hashes: dict[tuple[Path, Stamp], str] = field(default_factory=dict)
     _chain: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # commit, checkpoint
 
@@ -109,7 +110,7 @@ class Published:
         settled = sum(map(stages.settled, decided.values()))
         mark = self._sha(newest)[:16]
         place = f"{stages.unit_name(unit)}/commit-{settled:06d}-{numbers[-1]:08d}-{mark}"
-        if place.partition("/")[2] in self._commits(unit):
+        if place not in self._damaged and place.partition("/")[2] in self._commits(unit):
             return
         held = [newest]
         for seed in decided:
@@ -122,6 +123,7 @@ class Published:
         checkpoint = str(newest.relative_to(run.path))
         body = {"checkpoint": checkpoint, "objects": objects, "seeds": list(decided)}
         self._put(place, records.encode_record(body, place=place, run=run.digest))
+        self._damaged.discard(place)
         self._forget(unit, place, objects[checkpoint])
 
     def pull(self, run: RunFolder, unit: UnitFolder, number: int) -> bool:
@@ -136,6 +138,7 @@ class Published:
                 self._install(run, unit, body)
             except StoreError as error:  # damaged, or its worker went on and removed it: look again
                 run.notify(f"{error}; another commit is used")
+                self._damaged.add(place)
                 continue
             self._chain.setdefault(number, []).append((place, body["objects"][body["checkpoint"]]))
             return True

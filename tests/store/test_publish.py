@@ -12,6 +12,7 @@ import fsspec
 import numpy as np
 import pytest
 
+import algocapture.store.records as records
 from algocapture.experiment import drive
 from algocapture.experiment.publishing import fetch
 from algocapture.launch import Inline, Stop
@@ -178,6 +179,24 @@ def role(place: str, fs: Any, root: str) -> str:
     return "model" if sum(name in text for text in texts) == 2 else ""
 
 
+@pytest.mark.parametrize("which", ["checkpoint", "weights", "commit"])
+def test_damage_of_the_last_commit_is_mended(
+    finished: Path, url: str, tmp_path: Path, which: str
+) -> None:
+    """Whoever finds it does the work again, and the store is whole afterwards."""
+    assert drive(EXPERIMENT, tmp_path / "a", Inline(), publish=url)
+    fs, root = fsspec.core.url_to_fs(url)
+    last = max(fs.find(f"{root}/unit-001"))
+    objects = records.decode_record(fs.cat_file(last), Path(last))["body"]["objects"]
+    weights, checkpoint = sorted(objects, key=lambda place: place.startswith("unit"))[-2:]
+    place = {"checkpoint": f"{root}/objects/{objects[checkpoint]}",
+             "weights": f"{root}/objects/{objects[weights]}", "commit": last}[which]  # fmt: skip
+    fs.pipe_file(place, fs.cat_file(place)[:-9])
+    assert drive(EXPERIMENT, tmp_path / "b", Inline(), publish=url)
+    assert fetch(url, tmp_path / "c", print)
+    assert everything(tmp_path / "c") == everything(finished)
+
+
 def test_old_checkpoints_are_removed_and_weights_kept(url: str, tmp_path: Path) -> None:
     one = Published(url)
     for k in range(1, 6):
@@ -189,8 +208,6 @@ def test_old_checkpoints_are_removed_and_weights_kept(url: str, tmp_path: Path) 
 
 
 def test_a_commit_names_no_path_outside_the_unit(url: str, tmp_path: Path) -> None:
-    import algocapture.store.records as records
-
     push(Published(url), committed(tmp_path / "a", 2))
     fs, root = fsspec.core.url_to_fs(url)
     (place,) = [p for p in fs.find(root) if "commit-" in p]
