@@ -10,9 +10,9 @@ from algocapture.cli.output import Plain, print_json
 from algocapture.cli.text import echo
 from algocapture.config import ConfigError, digest
 from algocapture.experiment import Recipe, UnitsFailed, conduct, stored_study
-from algocapture.experiment.measuring import rows_of
+from algocapture.experiment.measuring import findings_of, write_page
 from algocapture.launch import DONE, FAILED, INTERRUPTED
-from algocapture.report.findings import SUMMARY, write_findings
+from algocapture.report.findings import SUMMARY
 from algocapture.store import RunFolder, StoreError
 from algocapture.studies import Study
 
@@ -61,7 +61,7 @@ def go_study(
 
 def conclude_study(study: Study, run: RunFolder, as_json: bool) -> None:
     """The exponents beside the theory, and where the rest is."""
-    findings = study.findings(rows_of(run, study))
+    findings = findings_of(run, study)
     if as_json:
         print_json({"title": findings.title, "tables": findings.all_tables()})
         return
@@ -79,7 +79,7 @@ def redraw(run: RunFolder, as_json: bool = False) -> None:
     study = stored_study(run)
     if missing := [name for name in study.parts() if name not in run.parts()]:
         raise StoreError(f"{run.path} is not finished: {missing[0]} is not measured; resume it")
-    written = write_findings(study.findings(rows_of(run, study)), run.path)
+    written = write_page(run, study)
     if as_json:
         print_json({"page": str(run.path / SUMMARY), "files": [str(file) for file in written]})
     else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from algocapture.experiment.unit import require_device, threads
 from algocapture.launch import DONE, INTERRUPTED, Emit, Launcher, Stop, Unit
 from algocapture.launch.base import Watch
 from algocapture.report.findings import write_findings
+from algocapture.stats.findings import Findings
 from algocapture.store import RunFolder, StoreError
 from algocapture.studies.base import Study
 
@@ -58,7 +61,7 @@ def conduct(
         write_meta(run, study, begun, outcomes)
         if complete:
             run.write_result()
-            write_findings(study.findings(rows_of(run, study)), run.path)
+            write_page(run, study)
     if failed := [o for o in outcomes if o.code not in (DONE, INTERRUPTED)]:
         raise UnitsFailed(failed)
     return complete
@@ -92,6 +95,35 @@ def measure_part(run: RunFolder, study: Study, name: str, emit: Emit = lambda ev
 def rows_of(run: RunFolder, study: Study) -> dict[str, list[dict[str, Any]]]:
     """The measured rows in the order of the parts."""
     return {name: run.part(name) for name in study.parts()}
+
+
+def findings_of(run: RunFolder, study: Study) -> Findings:
+    """What the parts in the folder say."""
+    with _as_measured(run, study):
+        return study.findings(rows_of(run, study))
+
+
+def write_page(run: RunFolder, study: Study) -> list[Path]:
+    """Tables, figures and page of the parts in the folder; the files written."""
+    findings = findings_of(run, study)
+    with _as_measured(run, study):
+        return write_findings(findings, run.path)
+
+
+@contextmanager
+def _as_measured(run: RunFolder, study: Study) -> Iterator[None]:
+    """A study computes with its rows as it measured them; what lies in a folder may be none of its
+    rows, and each study would notice somewhere else."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise StoreError(
+            f"the parts in {run.path} are none that {type(study).__name__} measures: "
+            f"{type(error).__name__}: {error} ({Path(at.filename).name}:{at.lineno})"
+        ) from error
 
 
 def stored_study(run: RunFolder) -> Study:

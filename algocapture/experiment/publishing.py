@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import algocapture.store.records as records
 from algocapture.experiment.configuration import Configuration
 from algocapture.experiment.unit import unit_folder
-from algocapture.store import RunFolder, StoreError
+from algocapture.store import RunFolder
 from algocapture.store.publish import Published
 
 WAIT = 10.0  # seconds for a former worker of a unit to end: its driver may just have been killed
@@ -31,10 +30,7 @@ def fetch(url: str, out: Path | str, notify: Callable[[str], None]) -> bool:
     Nothing of it is executed: a run of a user's own classes is only copied.
     """
     published = Published(url)
-    config = published.config()
-    if config is None:
-        raise StoreError(f"{url} is no published run: it has no config.json")
-    body = records.decode_record(config, Path(f"{url}/config.json"))["body"]
+    _, body = published.described()
     rest = {"recipe": body["recipe"], "notify": notify}
     with RunFolder.enter(out, body["identity"], body["extension"], **rest) as run:
         exact = body["identity"].get("device") == "cpu"
@@ -48,8 +44,5 @@ def fetch(url: str, out: Path | str, notify: Callable[[str], None]) -> bool:
 
 def copy_of(published: Published, folder: Path) -> RunFolder:
     """An empty folder made the run's, for one unit of it to work in."""
-    config = published.config()
-    if config is None:
-        raise StoreError(f"{published.url} is no published run: it has no config.json")
-    (folder / "config.json").write_bytes(config)
+    (folder / "config.json").write_bytes(published.config())
     return RunFolder(folder)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from algocapture.stats.power import Exponent
 
 Row = dict[str, Any]
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class Findings:
     notes: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
+        for name in (*self.tables, *(chart.name for chart in self.charts)):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} becomes a file's name: letters, digits, '-' and '_'")
         for chart in self.charts:
             if chart.table not in self.tables:
                 raise ValueError(

@@ -27,7 +27,7 @@ import algocapture.store.records as records
 import algocapture.store.stages as stages
 from algocapture.config import difference
 from algocapture.store.files import MissingError, StoreError
-from algocapture.store.run import RunFolder
+from algocapture.store.run import RunFolder, decode_config
 from algocapture.store.stages import CONFIG, META, RESULT, Body
 from algocapture.store.unit import UnitFolder, parse
 
@@ -60,16 +60,22 @@ class Published:
 
     # --- the run
 
-    def config(self) -> bytes | None:
+    def config(self) -> bytes:
         """config.json as it was published."""
-        return self._get(f"{CONFIG}.json")
+        if (data := self._get(f"{CONFIG}.json")) is None:
+            raise MissingError(f"{self.url} is no published run: it has no {CONFIG}.json")
+        return data
+
+    def described(self) -> tuple[str, Body]:
+        """The digest and the configuration of the run that is there."""
+        return decode_config(self.config(), Path(f"{self.url}/{CONFIG}.json"))
 
     def attach(self, run: RunFolder) -> None:
         """Publish the run's configuration; refused if another run is there."""
-        if (held := self.config()) is not None:
-            envelope = records.decode_record(held, Path(f"{self.url}/{CONFIG}.json"))
-            if envelope["run"] != run.digest:
-                lines = "\n  ".join(difference(envelope["body"]["identity"], run.identity))
+        with contextlib.suppress(MissingError):
+            held, body = self.described()
+            if held != run.digest:
+                lines = "\n  ".join(difference(body["identity"], run.identity))
                 raise StoreError(f"{self.url} holds another run:\n  {lines}")
         self.put_top(run, CONFIG)
 
@@ -211,7 +217,7 @@ class Published:
         return sha
 
     def _object(self, sha: str) -> bytes:
-        data = self._get(f"objects/{sha}")
+        data = self._get(f"objects/{sha}", files.memory())
         if data is None or hashlib.sha256(data).hexdigest() != sha:
             raise StoreError(f"{self.url}/objects/{sha} is missing or damaged")
         return data
@@ -221,9 +227,16 @@ class Published:
             self.fs.makedirs(f"{self.root}/{place}".rpartition("/")[0], exist_ok=True)
             self.fs.pipe_file(f"{self.root}/{place}", data)
 
-    def _get(self, place: str) -> bytes | None:
+    def _get(self, place: str, most: int = files.MOST) -> bytes | None:
+        """None if it is not there; refused like a local file if it is no file, or too large."""
         with self._told("read", place):
             try:
+                found = self.fs.info(f"{self.root}/{place}")
+                if found["type"] != "file" or (found["size"] or 0) > most:
+                    raise StoreError(
+                        f"cannot read {self.url}/{place}: {found['type']} of {found['size']} "
+                        f"bytes, expected a file of at most {most:,}"
+                    )
                 data: bytes = self.fs.cat_file(f"{self.root}/{place}")
             except FileNotFoundError:
                 return None

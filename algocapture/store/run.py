@@ -59,16 +59,10 @@ class RunFolder:
         self.path = Path(path)
         self.notify = notify
         try:
-            envelope = records.decode_record(files.read(self._json(CONFIG)), self._json(CONFIG))
+            data = files.read(self._json(CONFIG))
         except MissingError as error:
             raise StoreError(f"{self.path} is not a run: it holds no config.json") from error
-        body = envelope["body"]
-        if not _is_config(body) or envelope["run"] != digest(body["identity"]):
-            raise records.damaged(self._json(CONFIG), "it is not a run's configuration")
-        if wrong := wrong_config(body):
-            raise records.damaged(self._json(CONFIG), f"{wrong} is of no use")
-        records.check_place(envelope, self._json(CONFIG), place=CONFIG, run=envelope["run"])
-        self.digest: str = envelope["run"]
+        self.digest, body = decode_config(data, self._json(CONFIG))
         self.identity: Body = body["identity"]
         self.extension: Body = body["extension"]
         self.recipe: str | None = body["recipe"]
@@ -260,6 +254,18 @@ class RunFolder:
                 f"the recipe file changed since {self.path} was begun (digest {self.recipe[:12]}, "
                 f"now {recipe[:12]}): use that version of the file, or a new folder"
             )
+
+
+def decode_config(data: bytes, path: Path) -> tuple[str, Body]:
+    """The digest of a run and its configuration, from the bytes of config.json."""
+    envelope = records.decode_record(data, path)
+    body: Body = envelope["body"]
+    if not _is_config(body) or envelope["run"] != digest(body["identity"]):
+        raise records.damaged(path, "it is not a run's configuration")
+    if wrong := wrong_config(body):
+        raise records.damaged(path, f"{wrong} is of no use")
+    records.check_place(envelope, path, place=CONFIG, run=envelope["run"])
+    return str(envelope["run"]), body
 
 
 def _is_config(body: Any) -> bool:

@@ -1,5 +1,5 @@
-"""Fuzz for minutes: `python -m tests.security.fuzz --seconds 300`. Each complaint is printed once
-with the seed that shows it; `--seed N --one` shows it again."""
+"""Fuzz for minutes: `python -m tests.security.fuzz --seconds 300`, `--what study`, `--what store`.
+Each complaint is printed once with the seed that shows it; `--seed N --one` shows it again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from algocapture.launch import Inline
 from algocapture.store import RunFolder
 from tests.experiment.tiny import tiny
 from tests.security.hostile import VERBS, complaints, copy_of, forge, log
+from tests.security.hostile_places import (
+    STUDIES,
+    STUDY_VERBS,
+    complaints_of_store,
+    forge_store,
+    good_store,
+    good_study,
+)
 
 
 def good_run(folder: Path) -> Path:
@@ -25,12 +33,16 @@ def good_run(folder: Path) -> Path:
     return folder
 
 
-def fuzz(root: Path, first: int, seconds: float, one: bool = False) -> dict[str, int]:
+def fuzz(
+    root: Path, first: int, seconds: float, one: bool = False, what: str = "run"
+) -> dict[str, int]:
     """Complaint -> the seed that shows it."""
-    good, found = good_run(root / "good"), dict[str, int]()
+    good, found = GOOD[what](root), dict[str, int]()
     end, seed = time.monotonic() + seconds, first
     while time.monotonic() < end and not (one and seed > first):
-        for wrong in complaints_of(copy_of(good, root / "forged"), random.Random(seed)):
+        draw = random.Random(seed)
+        forged = copy_of(draw.choice(good), root / "forged")
+        for wrong in COMPLAINTS[what](forged, draw):
             if found.setdefault(wrong, seed) == seed:
                 log(f"{seed}: {wrong}")
         seed += 1
@@ -43,15 +55,28 @@ def complaints_of(folder: Path, draw: random.Random) -> list[str]:
     return complaints(folder, [*VERBS[:4], draw.choice(VERBS[4:])]) if forge(folder, draw) else []
 
 
+GOOD = {
+    "run": lambda root: [good_run(root / "good")],
+    "study": lambda root: [good_study(root / name, name) for name in STUDIES],
+    "store": lambda root: [good_store(root / "good")],
+}
+COMPLAINTS = {
+    "run": complaints_of,
+    "study": lambda folder, draw: complaints(folder, STUDY_VERBS) if forge(folder, draw) else [],
+    "store": lambda at, draw: complaints_of_store(at) if forge_store(at, draw) else [],
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one", action="store_true")
+    parser.add_argument("--what", choices=COMPLAINTS, default="run")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as root:
-        fuzz(Path(root), given.seed, given.seconds, given.one)
+        fuzz(Path(root), given.seed, given.seconds, given.one, given.what)
 
 
 if __name__ == "__main__":
