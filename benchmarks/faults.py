@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -105,7 +106,7 @@ class Trial:
         self.work, self.root, self.row = work, root, row
         self.bytes = (reference / "result.json").read_bytes()
         self.expected, self.stages = result_of(reference), stages_of(reference)
-        self.number = 0
+        self.number = row.runs  # every other one differs on a cluster
         self.fresh()
 
     def fresh(self) -> None:
@@ -197,10 +198,15 @@ def campaign(
             trial = Trial(work, root, row, reference)
             while row.injected < whole and time.monotonic() < end:
                 generator = np.random.default_rng([seed, row.injected, *name.encode()])
-                with BROKEN[broken]() if broken else nullcontext():
-                    kind(trial, min(whole, row.injected + PORTION), generator, takes)
+                portion = min(whole, row.injected + PORTION)
+                _injected(partial(kind, trial, portion, generator, takes), broken)
                 keep(rows)
     return rows
+
+
+def _injected(portion: Callable[[], None], broken: str | None) -> None:
+    with BROKEN[broken]() if broken else nullcontext():
+        portion()
 
 
 def held(out: Path | None) -> dict[str, Row]:

@@ -244,6 +244,6 @@ KINDS: dict[str, tuple[int, Kind]] = {
     "newest stage damaged": (30, damaged("seed-*/stage-*", 1)),
     "two or three drivers at once, then killed": (60, two_drivers),
     "clock jumps, then killed": (50, jumping_clock),
-    "driver of workers killed": (20, killed_drivers),
+    "driver killed above its workers": (20, killed_drivers),
     "workers killed": (30, killed_workers),
 }

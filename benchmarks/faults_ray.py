@@ -92,7 +92,8 @@ class RayTrial(Trial):
             self.row.injected += took_place
             most -= took_place
             self.audit()
-            say(f"{fault.__name__} {took_place}, {len(self.seen)} stages")
+            if took_place:
+                say(f"{fault.__name__} after {len(self.seen)} stages")
         code = self.end()
         say(f"{self.folder.name} ended with {code}")
         self.audit()
@@ -252,21 +253,25 @@ def campaign(
         (root / "sitecustomize.py").write_text(CLOCK)
         for name in (name for name in KINDS if only in name):
             share, fault = KINDS[name]
-            row, whole = rows.setdefault(name, Row()), round(share * number)
-            if fault is full_disk and not root.is_mount():
-                raise SystemExit("to fill a disk takes the right to mount one: begin as root")
+            row, whole = rows.setdefault(name, Row()), max(1, round(share * number))
             if row.injected >= whole or time.monotonic() > end:
                 continue
+            if fault is full_disk and not root.is_mount():
+                raise SystemExit("to fill a disk takes the right to mount one: begin as root")
             draw = np.random.default_rng([seed, row.injected, *name.encode()])
             with cluster(str(root) if fault is clock else "") as nodes:
                 say(name)
                 trial = RayTrial(root, row, reference, nodes)
-                while row.injected < whole and time.monotonic() < end:
-                    trial.attack(fault, draw, min(MOST, whole - row.injected))
-                trial.finish()
+                _inject(trial, fault, draw, whole, end)
                 say(f"{row}")
             keep(rows)
     return rows
+
+
+def _inject(trial: RayTrial, fault: Fault, draw: Generator, whole: int, end: float) -> None:
+    while trial.row.injected < whole and time.monotonic() < end:
+        trial.attack(fault, draw, min(MOST, whole - trial.row.injected))
+    trial.finish()
 
 
 def main() -> None:
