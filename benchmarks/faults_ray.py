@@ -172,7 +172,10 @@ def checkpoint(trial: RayTrial, draw: Generator) -> bool:
     unit, path = found
     if unit in running:
         kill(running[unit])
-    damage(path, draw)
+    try:
+        damage(path, draw)
+    except FileNotFoundError:  # its worker has replaced it, or an earlier fault was its removal
+        return False
     return True
 
 
