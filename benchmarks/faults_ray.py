@@ -170,11 +170,13 @@ def checkpoint(trial: RayTrial, draw: Generator) -> bool:
     if not found:
         return False
     unit, path = found
+    if not path.exists() or not path.stat().st_size:  # a former fault was its removal
+        return False
     if unit in running:
         kill(running[unit])
     try:
         damage(path, draw)
-    except FileNotFoundError:  # its worker has replaced it, or an earlier fault was its removal
+    except FileNotFoundError:  # its worker has gone on and removed it
         return False
     return True
 

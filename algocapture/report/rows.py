@@ -163,11 +163,11 @@ def unadapted_rows(s: Summary) -> list[Row]:
     for seed, stages in s.stages.items():
         for before, stage in pairwise(stages):
             first = (stage.get("looks") or [{}])[0]
-            if first.get("samples") == 0:
+            if first.get("samples") == 0 and "error" in first:
                 place = {"seed": seed, "kind": "the next size", "trained": before["size"]}
                 rows.append(place | {"size": stage["size"]} | {k: first.get(k) for k in keys})
         for stage in stages:
-            for probe in stage.get("probes", []):
+            for probe in (held for held in stage.get("probes", []) if "error" in held):
                 kind = f"{probe['size'] / stage['size']:.2g} times the size"
                 place = {"seed": seed, "kind": kind, "trained": stage["size"]}
                 rows.append(place | {"size": probe["size"]} | {k: probe.get(k) for k in keys})

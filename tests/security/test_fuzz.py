@@ -94,6 +94,8 @@ CASES = {
     "a look is a number": ("seed-0000/stage-000", at("looks.0", 1)),
     "looks without bounds": ("seed-0000/stage-000", at("looks.0", {"error": 0.1})),
     "error is none": ("seed-0000/stage-000", at("looks.0.error", None)),
+    "a first look without an error": ("seed-0000/stage-001", at("looks.0.error", ...)),
+    "a probe without an error": ("seed-0000/stage-000", at("probes.0.error", ...)),
     "looks are empty": ("seed-0000/stage-000", at("looks", [])),
     "ledger without accounts": ("seed-0000/stage-002", at("ledger.0.account", ...)),
     "an unknown account": ("seed-0000/stage-002", at("ledger.0.account", "tax")),
