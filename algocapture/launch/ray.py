@@ -17,6 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -140,7 +141,7 @@ def _work(order: _Order, box: Any) -> tuple[Outcome, list[Event]]:
     if lines := discrepancy(order.stamp, stamp()):
         return Outcome(order.name, USAGE, 0, f"{where}: another installation: {lines}"), []
     line = _Line(order.name, box, [turn("started")])
-    if line.asked():
+    if line.asked() or line.answered(PATIENCE):
         return Outcome(order.name, INTERRUPTED, 0), []
     program = sys.executable if order.argv[0] == order.python else order.argv[0]
     unit = Unit(order.name, lambda emit: DONE, (program, *order.argv[1:]), order.threads)
@@ -156,13 +157,17 @@ def _stamped() -> Stamp:
 
 @dataclass
 class _Line:
-    """A task's side of the mailbox: a message a second, not one for each event."""
+    """A task's side of the mailbox: a message a second, not one for each event.
+
+    Answers come as futures: a task that waits in `ray.get` lends its CPUs to another one.
+    """
 
     name: str
     box: Any
     events: list[Event] = field(default_factory=list)
     stopped: bool = False
     last: float = -math.inf
+    answer: Future[bool] | None = None
 
     def watch(self, name: str, event: Event) -> None:
         if event.get("event") != "unit" or event["state"] == "retried":
@@ -170,11 +175,20 @@ class _Line:
 
     def asked(self) -> bool:
         """Is the unit to end? Asked often; the mailbox is asked once a second."""
-        if not self.stopped and time.monotonic() - self.last > POST:
+        if self.answer is not None and self.answer.done():
+            self.answered(0)
+        if not self.stopped and self.answer is None and time.monotonic() - self.last > POST:
             sent, self.events = self.events, []
-            with contextlib.suppress(ray.exceptions.RayError):  # the driver may be gone
-                self.stopped = ray.get(self.box.post.remote(self.name, sent))
+            self.answer = self.box.post.remote(self.name, sent).future()
             self.last = time.monotonic()
+        return self.stopped
+
+    def answered(self, seconds: float) -> bool:
+        """Wait for what the mailbox says."""
+        assert self.answer is not None, "nothing was asked"
+        with contextlib.suppress(ray.exceptions.RayError, TimeoutError):  # the driver may be gone
+            self.stopped = self.answer.result(seconds)
+        self.answer = None
         return self.stopped
 
 

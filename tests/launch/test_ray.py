@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import os
 import signal
 import subprocess
 import sys
@@ -249,6 +251,31 @@ def test_the_stop_reaches_the_workers(body: str) -> None:
     outcomes = Ray(cpus=2, grace=1.0).run(units, watch, lambda: bool(ready))
     assert [o.code for o in outcomes] == [INTERRUPTED] * 5
     assert len(ready) == 1
+
+
+ALONE = """
+    emit = connect()
+    emit({"event": "from", "at": time.monotonic()})
+    time.sleep(4)
+    emit({"event": "to", "at": time.monotonic()})
+"""
+
+
+@pytest.mark.slow
+def test_a_task_that_posts_keeps_its_cpus() -> None:
+    """One that waits in `ray.get` lends them: then two units ran where one has room."""
+    at: dict[str, list[float]] = {}
+
+    def watch(name: str, event: dict[str, Any]) -> None:
+        if event["event"] in ("from", "to"):
+            at.setdefault(name, []).append(event["at"])
+
+    cores = len(os.sched_getaffinity(0))
+    units = [command(f"u{n}", ALONE) for n in range(3)]
+    outcomes = Ray(cpus=cores).run(units, watch)
+    assert [o.code for o in outcomes] == [DONE] * 3
+    spans = sorted(at.values())
+    assert all(first[1] < second[0] for first, second in itertools.pairwise(spans))
 
 
 DRIVER = """
