@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from algocapture.kernels import InfiniteTransformer
-from algocapture.kernels.attention import attend
+from algocapture.kernels.attention import Layer, attend
 from algocapture.kernels.chain import State
 from algocapture.kernels.duals import activation
 from algocapture.kernels.inputs import Stack
@@ -172,6 +172,38 @@ def test_identity_in_place_of_softmax_has_its_closed_form():
     mean, stderr, sigma = attention_mean(draw(2, 4, 3), 20_000, softmax=False)
     expected = sigma * sigma.square().sum()  # Sigma'_ab sum_ce Sigma'_ce^2
     assert ((mean - expected).abs() / stderr).max() < 4
+
+
+def identity_ntk(sigma, p, q, projection):
+    """The same in the NTK's moments at Theta' = Sigma'. The Jacobian diag(a) - a a^T stays, so that
+    with k = Sigma'_ab and M = Sigma'_pq a trace has the mean k sum_ce M^3 (terms of third order
+    vanish) plus, by Wick's theorem, that of (s^T M t)^2 for scores s, t of covariance k Sigma'."""
+    m, k, one, two = sigma[p, :, q], sigma[p, :, q], sigma[p, :, p], sigma[q, :, q]
+    norm = m.square().sum()
+    twice = k.square() * (norm**2 + (m @ m.T @ m @ m.T).trace())
+    own = torch.outer(one.diagonal(), two.diagonal()) * (m.T @ one @ m @ two).trace()
+    trace = k * m.pow(3).sum() + twice + own
+    return (2 + projection) * k * norm + 4 * k * trace
+
+
+# 3 x 16 comparisons a case.
+@pytest.mark.parametrize("projection", [False, True])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_identity_in_place_of_softmax_has_its_closed_form_in_the_ntk(projection, symmetric):
+    state = State.first(Stack.of(list(draw(2, 4, 3)), torch.float64), True)
+    sides = (slice(None), slice(None)) if symmetric else (slice(0, 1), slice(1, 2))
+    nngp = state.nngp[:, sides[0], :, sides[1]]
+    layer = Layer(nngp, nngp, (nngp, nngp), symmetric, projection)
+    sampler, stream, values = SharedRoot(state.root), generator(7), []
+    for _ in range(64):
+        scores = sampler.draw(1000, stream)
+        values.append(layer.moments(scores[:, :, sides[0]], scores[:, :, sides[1]], 1.0).ntk[0])
+    values = torch.stack(values) / 1000
+    mean, stderr = values.mean(0), values.std(0) / 8
+    for p, q in ((0, 0), (0, 1), (1, 1)) if symmetric else ((0, 1),):
+        place = (p, slice(None), q if symmetric else 0)
+        expected = identity_ntk(state.nngp[0], p, q, projection)
+        assert ((mean[place] - expected).abs() / stderr[place]).max() < 4
 
 
 # 4 comparisons.
