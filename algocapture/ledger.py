@@ -29,6 +29,9 @@ class Spent:
         return Spent(self.samples + other.samples, self.flops + other.flops)
 
 
+NOTHING = Spent()
+
+
 class Ledger:
     """Samples and FLOPs by (stage, account). One ledger per member of a population."""
 
@@ -48,8 +51,10 @@ class Ledger:
     def charge(self, stage: str, account: Account, *, samples: int = 0, flops: int = 0) -> None:
         if account not in ACCOUNTS:
             raise ValueError(f"account must be one of {ACCOUNTS}, got {account!r}")
-        new = Spent(_count("samples", samples), _count("flops", flops))
-        self._spent[stage, account] = self._spent.get((stage, account), Spent()) + new
+        held = self._spent.get((stage, account), NOTHING)
+        self._spent[stage, account] = Spent(
+            held.samples + _count("samples", samples), held.flops + _count("flops", flops)
+        )
 
     def spent(self, *, stage: str | None = None, account: Account | None = None) -> Spent:
         """The sum over all stages and accounts that match."""

@@ -97,6 +97,10 @@ class Batch:
         )
 
     def to(self, device: torch.device | str) -> Batch:
+        if all(
+            part.device == torch.device(device) for part in (self.inputs, self.targets, self.mask)
+        ):
+            return self
         return replace(
             self,
             inputs=self.inputs.to(device),

@@ -102,6 +102,8 @@ class Member:
         limit = max(1, self.micro_tokens // batch.inputs.shape[1])
         number = -(-len(batch) // limit)
         rows = -(-len(batch) // number)
+        if number == 1:
+            return iter((batch,))
         return (batch[start : start + rows] for start in range(0, len(batch), rows))
 
     def _precision(self) -> torch.autocast:
