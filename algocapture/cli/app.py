@@ -109,8 +109,9 @@ def _resumable(args: list[str]) -> Iterator[None]:
 
 def main(args: list[str] | None = None) -> Any:
     """Run the command line; errors of ours become one line on stderr."""
+    args = sys.argv[1:] if args is None else args
     try:
-        with _resumable(sys.argv[1:] if args is None else args):
+        with _resumable(args):
             status = algocapture_command.main(args, prog_name="algocapture", standalone_mode=False)
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
@@ -118,7 +119,11 @@ def main(args: list[str] | None = None) -> Any:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        fail("interrupted", 1)  # a verb that can be resumed catches this itself and returns 3
+        if args[:1] in (
+            [verb] for verb in RESUMABLE
+        ):  # before or after their work, which catches it
+            fail("interrupted; nothing is lost, and the same command continues", 3)
+        fail("interrupted", 1)
     except BrokenPipeError:  # `algocapture ... | head`: nobody reads any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

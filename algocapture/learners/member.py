@@ -43,11 +43,14 @@ class Member:
         self.call = torch.compile(module) if compiled else module
         self.steps = 0
         self._given_flops, self._flops = flops, dict[int, int]()
-        first = next(module.parameters(), None)
+        first = next((p for p in module.parameters() if p.requires_grad), None)
         if first is None:
-            raise ValueError(
-                f"{type(module).__name__} has no parameters: there is nothing to train"
+            held = (
+                "only frozen parameters"
+                if any(True for _ in module.parameters())
+                else ("no parameters")
             )
+            raise ValueError(f"{type(module).__name__} has {held}: there is nothing to train")
         self.device = first.device
 
     def step(self, batch: Batch) -> Step:

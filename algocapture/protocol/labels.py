@@ -44,7 +44,7 @@ class SeenLabels:
     def split(self, task: Task, predicted: Tensor, batch: Batch) -> Split:
         seen = self.table[_index(batch.targets)]
         kinds = seen + 2 * task.wrong(predicted, batch.targets)
-        kinds = torch.where(task.scored(batch), kinds, 4)
+        kinds = torch.where(task.scored(batch).bool(), kinds, 4)
         unseen, right, wrong_unseen, wrong, _ = kinds.flatten().bincount(minlength=5).tolist()
         return Split(right + wrong, wrong, unseen + wrong_unseen, wrong_unseen)
 
@@ -84,5 +84,5 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _index(labels: Tensor) -> Tensor:
-    whole = labels.round().long() if labels.is_floating_point() else labels
-    return whole.clamp(0, TABLE - 1)
+    whole = labels.round() if labels.is_floating_point() else labels
+    return whole.long().clamp(0, TABLE - 1)

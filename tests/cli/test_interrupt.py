@@ -128,7 +128,13 @@ app.main(["{verb}", "quickstart"])
 
 @pytest.mark.parametrize(
     ("verb", "number", "status"),
-    [("run", "SIGTERM", 3), ("resume", "SIGUSR1", 3), ("status", "SIGTERM", -signal.SIGTERM)],
+    [
+        ("run", "SIGTERM", 3),
+        ("resume", "SIGUSR1", 3),
+        ("run", "SIGINT", 3),
+        ("status", "SIGTERM", -signal.SIGTERM),
+        ("status", "SIGINT", 1),
+    ],
 )
 def test_a_signal_before_the_run_has_begun(verb: str, number: str, status: int) -> None:
     """Nothing was done and nothing is lost: whoever asked may start it again."""

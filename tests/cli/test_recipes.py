@@ -101,6 +101,10 @@ def test_a_module_that_fails_in_its_first_step(
     assert (status, shown, error) == (
         2, "", "Error: Flatten has no parameters: there is nothing to train\n",
     )  # fmt: skip
+    frozen = BROKEN.replace("Module(2, 2)", "nn.Linear(2, 2).requires_grad_(False)")
+    (tmp_path / "own.py").write_text(frozen)
+    status, shown, error = call(capsys, "run", tmp_path / "own.py", "--dry-run")
+    assert error == "Error: Linear has only frozen parameters: there is nothing to train\n"
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the device would be here")

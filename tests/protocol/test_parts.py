@@ -1,5 +1,8 @@
 """What the engine keeps books with: generators made ahead, labels entered together."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from algocapture.protocol.labels import TABLE, WAITING, SeenLabels
@@ -43,6 +46,21 @@ def test_errors_are_split_by_the_labels_seen():
     predicted = torch.tensor([0, 9, 1, 9, 9, 9, 2])
     split = seen.split(task, predicted, looked)
     assert (split.seen, split.wrong_seen, split.unseen, split.wrong_unseen) == (4, 2, 2, 1)
+
+
+class Whole(Coin):
+    def scored(self, batch):
+        return batch.mask.long()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.float64])
+def test_labels_of_any_kind_and_masks_of_integers(dtype):
+    seen, given = SeenLabels(CPU), batch([3, 7, 255], masked=[7])
+    given = replace(given, targets=given.targets.to(dtype))
+    seen.add(given)
+    assert seen.table.nonzero().flatten().tolist() == [3, 255]
+    split = seen.split(Whole(), given.targets, given)
+    assert (split.seen, split.wrong_seen, split.unseen) == (2, 0, 0)
 
 
 def test_only_scored_targets_are_split():
