@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from algocapture.kernels import InfiniteTransformer
 from algocapture.kernels.tile import parts_bytes
 from algocapture.launch import DONE, FAILED, INTERRUPTED
 from algocapture.store.arrays import read_npy
+from algocapture.store.lock import Lock
 
 TILE = (sys.executable, "-P", "-m", "algocapture", "tile")  # the command of a worker
 MEMORY = 2**32  # bytes that a tile's parts may take
@@ -78,6 +80,10 @@ def kernel(
     infinite = InfiniteTransformer(**fields)
     first = load(x1)
     second = None if x2 is None else load(x2)
+    if second is not None and second.dtype != first.dtype:
+        raise click.UsageError(
+            f"{x1} holds {first.dtype}, {x2} {second.dtype}: convert one of them"
+        )
     # Settings as they enter the folder of tiles: another Gram never continues this one.
     settings = {
         "kernel": to_json(infinite),
@@ -95,7 +101,8 @@ def kernel(
     _check_memory(tile, first.shape[1] if first.ndim == 3 else 1, infinite.readout)
     folder = Path(f"{out}.tiles")
     enter(folder, settings, {"x1": first} | ({} if second is None else {"x2": second}))
-    return _go(Tiles(folder), out, asked, as_json)
+    with Lock(folder, notify=partial(echo, err=True)):
+        return _go(Tiles(folder), out, asked, as_json)
 
 
 def _go(held: Tiles, out: Path, asked: Asked, as_json: bool) -> int:

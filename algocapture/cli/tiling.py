@@ -29,6 +29,7 @@ from algocapture.types import torch_generator
 
 _TILE = re.compile(r"round-(\d{2,4})-tile-\d{6,9}", re.ASCII)
 
+FIELDS = {"kernel", "kind", "rtol", "samples", "limit", "tile", "seed", "x1", "x2", "shape"}
 Settings = dict[str, Any]
 Place = tuple[slice, slice]
 
@@ -62,6 +63,8 @@ def enter(folder: Path, settings: Settings, arrays: dict[str, torch.Tensor]) -> 
 
 def _settings(path: Path) -> Settings:
     held: Settings = records.parse(files.read(path), path)
+    if not isinstance(held, dict) or not held.keys() >= FIELDS:
+        raise StoreError(f"{path} is no description of a Gram")
     return held
 
 
@@ -73,7 +76,8 @@ class Tiles:
         self.settings: Settings = _settings(folder / "settings.json")
         self.run = digest(self.settings)
         kernel = from_json(self.settings["kernel"])
-        assert isinstance(kernel, InfiniteTransformer), "written by `enter`"
+        if not isinstance(kernel, InfiniteTransformer):
+            raise StoreError(f"{folder}/settings.json is no description of a Gram")
         self.kernel = kernel
         self.symmetric = self.settings["x2"] is None
 
@@ -144,9 +148,10 @@ class Tiles:
         return records.read_tensors(self.folder / place, place=place, run=self.run)
 
     def begun(self) -> int:
-        """The last round of which there is a tile."""
+        """The last round of which there is a tile; none is beyond what the limit allows."""
         found = map(_TILE.fullmatch, files.names(self.folder))
-        return max((int(match[1]) for match in found if match), default=0)
+        rounds = [int(match[1]) for match in found if match]
+        return max((r for r in rounds if r <= self.settings["limit"].bit_length()), default=0)
 
     def missing(self, number: int) -> list[int]:
         """The tiles of a round that are not there, or damaged."""

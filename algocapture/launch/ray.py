@@ -270,7 +270,8 @@ class _Pool:
 
     def __post_init__(self) -> None:
         self.task: Any = ray.remote(_work)
-        self.box: Any = ray.remote(_Mailbox).options(num_cpus=0).remote()
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        self.box: Any = ray.remote(_Mailbox).options(num_cpus=0, scheduling_strategy=here).remote()
         self.nodes: list[dict[str, float]] = []
 
     def finish(self, stop: Callable[[], bool]) -> None:

@@ -71,7 +71,9 @@ class Published:
         return decode_config(self.config(), Path(f"{self.url}/{CONFIG}.json"))
 
     def attach(self, run: RunFolder) -> None:
-        """Publish the run's configuration; refused if another run is there."""
+        """Publish the run's configuration; refused if another run is there, or it is itself."""
+        if "file" in self.fs.protocol and Path(self.root).resolve() == run.path.resolve():
+            raise StoreError(f"{self.url} is the run's own folder: publish to another place")
         with contextlib.suppress(MissingError):
             held, body = self.described()
             if held != run.digest:

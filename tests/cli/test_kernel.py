@@ -136,6 +136,49 @@ def test_bad_input_is_one_line(x: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "depth = 0" in capsys.readouterr().err
 
 
+def test_two_arrays_of_two_kinds(
+    x: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save(tmp_path / "y.npy", np.load(x).astype(np.float32))
+    assert call("kernel", x, tmp_path / "y.npy", "-o", tmp_path / "gram.npz") == 2
+    assert "torch.float64" in capsys.readouterr().err
+    assert not (tmp_path / "gram.npz.tiles").exists()
+
+
+@pytest.mark.parametrize("body", [b"null", b'{"kernel": 3}'])
+def test_tiles_of_strangers(body: bytes, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_bytes(body)
+    assert call("tile", tmp_path, 0, 0) == 2
+
+
+def test_a_round_that_nobody_began(x: Path, tmp_path: Path) -> None:
+    """Tiles of a round beyond the limit on draws are no reason to begin there."""
+    whole, part = tmp_path / "whole.npz", tmp_path / "part.npz"
+    rest = (*OPTIONS, "--tile", 3)
+    assert call("kernel", x, "-o", whole, *rest) == 0
+    Path(f"{part}.tiles").mkdir()
+    Path(f"{part}.tiles/round-60-tile-000000").touch()
+    assert call("kernel", x, "-o", part, *rest) == 0
+    assert whole.read_bytes() == part.read_bytes()
+
+
+def test_a_second_command_is_refused(
+    x: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, draw, second = tmp_path / "gram.npz", Tile.draw, []
+
+    def drawn(self, *arguments):
+        if not second:
+            second.append(1)
+            second.append(call("kernel", x, "-o", out, *OPTIONS))
+        return draw(self, *arguments)
+
+    monkeypatch.setattr(Tile, "draw", drawn)
+    assert call("kernel", x, "-o", out, *OPTIONS) == 0
+    assert second == [1, 2]
+    assert "is in use by" in capsys.readouterr().err
+
+
 def test_json_says_what_was_written(
     x: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,6 +80,12 @@ def test_what_was_done_before_is_published_too(finished: Path, url: str, tmp_pat
     assert everything(tmp_path / "b") == everything(finished)
 
 
+def test_a_run_is_not_published_into_itself(tmp_path: Path) -> None:
+    for place in (tmp_path / "run", tmp_path / "other" / ".." / "run"):
+        with pytest.raises(StoreError, match="is the run's own folder"):
+            drive(EXPERIMENT, tmp_path / "run", Inline(), publish=f"file://{place}")
+
+
 def test_another_run_at_the_url_is_refused(url: str, tmp_path: Path) -> None:
     assert drive(EXPERIMENT, tmp_path / "a", Inline(), publish=url)
     before = Published(url).config()
