@@ -117,6 +117,8 @@ EARLY = """
 import os, signal, sys, time
 from algocapture.cli import app
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where jobs are in the background
+
 def load(name):  # as if torch were being imported
     os.kill(os.getpid(), signal.{number})
     time.sleep(60)
