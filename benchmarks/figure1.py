@@ -60,7 +60,6 @@ def follow(engine: Engine, seconds: float, spent: Counter[str]) -> None:
         took = time.perf_counter() - now
         kind = "looks" if any(isinstance(e, Looked) for e in events) else "training"
         spent[kind] += took
-        spent[f"{kind}, calls"] += 1
         spent[f"longest of {kind}"] = max(took, spent[f"longest of {kind}"])
         for event in events:
             if isinstance(event, Decided):

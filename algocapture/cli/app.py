@@ -92,12 +92,16 @@ def algocapture_command() -> None:
 RESUMABLE = ("run", "resume")
 
 
+def _can_resume(args: list[str]) -> bool:
+    return bool(args) and args[0] in RESUMABLE
+
+
 @contextmanager
 def _resumable(args: list[str]) -> Iterator[None]:
     """A scheduler may ask a run to end while it still imports torch, or writes its page: nothing
     is lost then, and the exit code says so. In between `launch.Stop` answers."""
     main_thread = threading.current_thread() is threading.main_thread()  # others have no handlers
-    heeds = main_thread and args[:1] in ([verb] for verb in RESUMABLE)
+    heeds = main_thread and _can_resume(args)
     numbers = (signal.SIGTERM, signal.SIGUSR1) if heeds else ()
     before = {n: signal.signal(n, lambda number, frame: os._exit(3)) for n in numbers}
     try:
@@ -119,9 +123,7 @@ def main(args: list[str] | None = None) -> Any:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        if args[:1] in (
-            [verb] for verb in RESUMABLE
-        ):  # before or after their work, which catches it
+        if _can_resume(args):  # before or after its work, which catches this itself
             fail("interrupted; nothing is lost, and the same command continues", 3)
         fail("interrupted", 1)
     except BrokenPipeError:  # `algocapture ... | head`: nobody reads any more

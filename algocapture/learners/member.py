@@ -45,11 +45,8 @@ class Member:
         self._given_flops, self._flops = flops, dict[int, int]()
         first = next((p for p in module.parameters() if p.requires_grad), None)
         if first is None:
-            held = (
-                "only frozen parameters"
-                if any(True for _ in module.parameters())
-                else ("no parameters")
-            )
+            frozen = next(module.parameters(), None) is not None
+            held = "only frozen parameters" if frozen else "no parameters"
             raise ValueError(f"{type(module).__name__} has {held}: there is nothing to train")
         self.device = first.device
 

@@ -72,8 +72,9 @@ class Published:
 
     def attach(self, run: RunFolder) -> None:
         """Publish the run's configuration; refused if another run is there, or it is itself."""
-        if "file" in self.fs.protocol and Path(self.root).resolve() == run.path.resolve():
-            raise StoreError(f"{self.url} is the run's own folder: publish to another place")
+        own = run.path.resolve()
+        if "file" in self.fs.protocol and Path(self.root).resolve().is_relative_to(own):
+            raise StoreError(f"{self.url} lies in the run's own folder: publish to another place")
         with contextlib.suppress(MissingError):
             held, body = self.described()
             if held != run.digest:

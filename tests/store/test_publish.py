@@ -81,8 +81,9 @@ def test_what_was_done_before_is_published_too(finished: Path, url: str, tmp_pat
 
 
 def test_a_run_is_not_published_into_itself(tmp_path: Path) -> None:
-    for place in (tmp_path / "run", tmp_path / "other" / ".." / "run"):
-        with pytest.raises(StoreError, match="is the run's own folder"):
+    run = tmp_path / "run"
+    for place in (run, tmp_path / "other" / ".." / "run", run / "store"):
+        with pytest.raises(StoreError, match="lies in the run's own folder"):
             drive(EXPERIMENT, tmp_path / "run", Inline(), publish=f"file://{place}")
 
 
